@@ -1,7 +1,7 @@
-"""Guards epochs: what a start costs that stands on one, what making one costs, and that writers hardly notice.
+"""Guards epochs: the cost of starting from one, the cost of making one, and the pauses of writers meanwhile.
 
-A change that makes a joiner read more than the path to an item, an epoch pay for items that nobody touched, or
-somebody hold the party's lock while a snapshot is made shows here. The anchor is the same party without its epochs: all
+A change shows here that makes a joiner read more than the path to an item, makes an epoch pay for unchanged items, or
+holds the party's lock while a snapshot is made. The anchor is the same party without its epochs: all
 of its feeds, replayed in the same run. Both must give the same bytes.
 
     .venv/bin/python bench/epoch.py --json [--quick]
@@ -9,7 +9,7 @@ of its feeds, replayed in the same run. Both must give the same bytes.
 1. Starting with the blobs and the tail, against a full replay: time and bytes to the first item and to everything.
 2. One item opened from the tree.
 3. What an epoch costs for each live and each changed item, and how many bytes of blobs it rewrites.
-4. Pauses of a writer while an epoch is declared, attested and stood on.
+4. Pauses of a writer while an epoch is declared and attested, and while the device switches to it.
 
 `--quick` has goals of its own (`QUICK_GOALS`): a replay of 6,000 items is short beside opening the stores,
 and one round has no median of pauses.
@@ -59,7 +59,7 @@ NOTES = (
     "process with one durable batch of 5 changes after another. The goal is about its longest batch in a whole round;"
     " of several rounds the median counts, for a disk that others use as well keeps everybody waiting now and then, "
     "and all are shown. What was written before is on the disk when something begins. Nothing: the same writer alone."
-    " Declared: by one device; attested: recomputed and signed by another, which then stands on it.",
+    " Declared: by one device; attested: recomputed and signed by another, which then switches to it.",
     "Rewritten: bytes of the blobs of an epoch's snapshot that the one before does not have, of all its bytes. Feed "
     "bytes are those that a peer is sent.",
 )

@@ -1,4 +1,4 @@
-"""Guards what everything else stands on: how fast feeds are appended to, read, and taken in verified from a peer.
+"""Guards feeds: how fast they are appended to, read, and received and verified from a peer.
 
 The anchor is npm's `hypercore` 11.37.1, another signed append-only log, in the same run, on the same bodies (150 bytes;
 our blocks carry a salt of 16 bytes and a header of 82 beside them) and the same disk. A change that makes an append

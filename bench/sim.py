@@ -47,7 +47,7 @@ FULL_GOALS = Goals(busy=20.0, attributed=90.0, growth=1.5, seeds=100.0)
 QUICK_GOALS = Goals(busy=5.0, attributed=80.0, growth=1.8, seeds=60.0)
 
 NOTES = (
-    "Written: messages that were acknowledged to whoever wrote them. Delivered: blocks that a peer took from another, "
+    "Written: messages that were acknowledged to their writers. Delivered: blocks that a peer received from another, "
     "at all peers together; those of control feeds are among them. Seconds are of the whole run: stores are made, "
     "peers join, the laws are checked after it, stores are closed.",
     "Peers have all that a real one has, stores on the disk too; but a signature is computed once for all of them: it "

@@ -1,10 +1,10 @@
 """Every decoder of bytes that may be hostile or damaged, in one table, for `fuzz` and for tests/test_fuzz.py.
 
-A decoder may do two things with any input: raise an AntiphonError, or return a value. What it returns is put through
-the encoder again: to the same bytes where a structure has one encoding only, and to the same value in any case.
+A decoder may do two things with any input: raise an AntiphonError, or return a value. The value is encoded again: to
+the same bytes where a structure has only one encoding, and to the same value in any case.
 
-Where a checksum, hash or signature would stop all but the seeds, a second target (its name says with what it is
-mended) sets that right, so that the fuzzer gets behind it.
+Where a checksum, hash or signature would stop all inputs but the seeds, a second target corrects it first (its name
+says what), so that the fuzzer reaches the code behind it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fuzz targets: models, items and the item store.
 
 A mutation is played as a hostile writer would send it: it may name messages that its sender cannot have seen, which
-some peers have and others do not. Whoever takes it must come to the same state in both orders, through a snapshot as
-well; whoever refuses it must be as before.
+some peers have and others do not. A model that accepts it must reach the same state in both orders, also through a
+snapshot; one that refuses it must be unchanged.
 """
 
 from __future__ import annotations

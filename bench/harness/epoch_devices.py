@@ -1,4 +1,4 @@
-"""The party of bench/epoch.py: devices that share one feed store, each with keys, states and blobs of its own.
+"""The party of bench/epoch.py: devices that share one feed store, each with its own keys, states and blobs.
 
 One device declares epochs, another attests them, all of them write.
 """

@@ -1,7 +1,7 @@
-"""Feeds for bench/epoch.py: several devices of one party, whose messages are written without the pipeline.
+"""Feeds for bench/epoch.py: several devices of one party, whose messages are written without the live engine.
 
 Devices take turns, and each has seen all that was written before its turn. Most messages go to the newest items, some
-to any: old items are scattered over everybody's feeds.
+to any: old items are scattered over the feeds of all devices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A writer beside an epoch: small durable batches, one after another, each with how long it took."""
+"""A writer that runs beside an epoch: small durable batches, one after another, and the time of each."""
 
 from __future__ import annotations
 

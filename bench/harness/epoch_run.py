@@ -1,4 +1,4 @@
-"""One party goes through epochs: each is declared by one device and attested by another, then both stand on it."""
+"""One party goes through epochs: each is declared by one device and attested by another, then both switch to it."""
 
 from __future__ import annotations
 

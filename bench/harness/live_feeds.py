@@ -1,7 +1,7 @@
-"""Feeds for bench/live.py, made without the pipeline: the models' own commands, and large appends.
+"""Feeds for bench/live.py, made without the live engine: the commands of the models, and large appends.
 
-The messages are those that a live party would have written: each mutation names what it replaces, and its stamp is the
-one that its block gets.
+The messages are those that a live party would have written: each mutation names the messages that it replaces, and has
+the stamp of its block.
 """
 
 from __future__ import annotations

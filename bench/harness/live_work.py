@@ -1,4 +1,4 @@
-"""What bench/live.py has all sides do, as one JSON file: the same edits for everybody."""
+"""The edits of bench/live.py, as one JSON file: the same for all sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This process and those below it, as the kernel counts them: CPU time, and the most memory that each has held."""
+"""CPU time and peak memory of this process and its descendants, as the kernel counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions of bench/query.py, each as a query of ours and as SQL written by hand for a plain table."""
+"""The queries of bench/query.py, each as an Antiphon query and as SQL written by hand for a plain table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StandingQuery queries for bench/query.py: thousands that have nothing to do with a write, and five that do."""
+"""Live queries for bench/query.py: thousands that a write does not affect, and five that it does."""
 
 from __future__ import annotations
 

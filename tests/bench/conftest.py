@@ -1,4 +1,4 @@
-"""A benchmark with hardly any data: its figures mean nothing then, but it runs to its end, and its sides agree."""
+"""Run a benchmark with hardly any data: its figures mean nothing, but it runs to its end and its sides agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
 def run(name: str, folder: Path, *, seconds: float = 120, **environment: str) -> dict[str, Any]:
-    """What `bench/<name>.py --json` says in its last line; it must leave nothing in the folder."""
+    """Return the last line of `bench/<name>.py --json`, and check that it leaves nothing in the folder."""
     command = [sys.executable, "-c", f"import {name}; {name}.main({name}.TINY)", "--json", "--dir", str(folder)]
     done = subprocess.run(
         command,

@@ -67,7 +67,7 @@ def call(*arguments: object, answers: str | None = None) -> Result:
 
 
 def told(*arguments: object) -> Any:
-    """What a call answers to a machine."""
+    """Run a command in this process with `--json`, and return its answer."""
     done = call(*arguments, "--json")
     assert done.exit_code == 0, (done.output, done.exception)
     return json.loads(done.stdout)

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.budget import only_in_soak
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=only_in_soak)])
 def test_three_devices_agree(tmp_path: Path, root: Path, seed: int) -> None:
     command = [sys.executable, "examples/three_devices.py", "--home", str(tmp_path / "demo"), "--seed", str(seed)]
     ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)

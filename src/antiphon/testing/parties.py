@@ -63,7 +63,7 @@ class Rehearsal:
         self.actors: list[Actor] = []
 
     def founder(self, name: str, attends: Actor | None = None) -> Actor:
-        """Who begins it; the founder of a child has seen what an actor of the parent knows."""
+        """Create the actor that founds the party. In a child party, it has seen what `attends` knows."""
         actor = self.actor(name)
         self.genesis_feed = actor.control.key
         actor.reset()

@@ -17,7 +17,7 @@ class Tasks(NamedTuple):
 
 
 class Spark:
-    """What Spark would tell: jobs, of which some run, and their stages."""
+    """Status of Spark: jobs, of which some run, and their stages."""
 
     def __init__(self) -> None:
         self.jobs, self.stages, self.active = dict[int, Job](), dict[int, Tasks](), list[int]()

@@ -21,7 +21,7 @@ from antiphon.testing.spans import drafts
 
 ACKER = Path(__file__).with_name("acker.py")
 SEEDS = range(4)
-KILLS = budget(20, 500) // len(SEEDS)
+KILLS = budget(12, 500) // len(SEEDS)
 
 
 def kill_while_writing(folder: Path, run: str, chance: random.Random) -> list[list[int]]:
