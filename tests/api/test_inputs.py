@@ -22,13 +22,13 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
         (lambda: party.link(note, other), "an end of a link is an item, as `party.item"),
         (lambda: party.create(parent=other), "the parent of an item is an item"),
         (lambda: note.move_under(other), "its parent is an item"),
-        (lambda: note.embed(other), "what it embeds is an item"),
+        (lambda: note.embed(other), "the argument of `embed` is an item"),
         (lambda: note.at(other), "a moment is a Timeframe, as `party.timeframe` gives it"),
         (lambda: party.at(other), "a moment is a Timeframe"),
         *untexted(party, 5),
         (lambda: party.invite(party.key, other), "a role is one of Role.OWNER, Role.EDITOR, "),
         (lambda: note.observe(other), "an observer is called back after each change, and 'bob' cannot be called"),
-        (lambda: note.release(other), "what it releases is an item"),
+        (lambda: note.release(other), "the argument of `release` is an item"),
         (lambda: party.view(other), "a view is named by a key"),
         (lambda: party.store.resolve(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]
         (lambda: party.store.holds(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]

@@ -117,7 +117,7 @@ def test_what_a_peer_says_of_a_content_is_not_believed(store: Store) -> None:
     party = store.create_party()
     file = party.file(b"hello")
     file.edit("set", bytes(Cid.of(b"hello")), 7)
-    with pytest.raises(BadEncoding, match="7 bytes are said, and its content has 5"):
+    with pytest.raises(BadEncoding, match="its writer declared 7 bytes, and its content has 5"):
         file.read_bytes()
     file.edit("set", bytes(Cid.of(b"hello")), 1 << 40)
     with pytest.raises(TooLarge, match="in pieces"):

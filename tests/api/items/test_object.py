@@ -124,7 +124,7 @@ def test_what_was_popped_is_a_value_of_its_own(party: Party) -> None:
     assert owner == {"name": "Ada"}
     assert type(owner) is dict
     assert task.value == {}
-    with pytest.raises(KeyError, match="nothing left"):
+    with pytest.raises(KeyError, match="it is empty"):
         task.popitem()
 
 

@@ -69,7 +69,7 @@ def test_what_no_batch_can_hold_is_refused_before_anything_is_done(party: Party)
 def test_keys_that_no_batch_can_hold_are_taken_away_in_parts(party: Party) -> None:
     many = party.object({f"a{number}": 1 for number in range(SPAN_BLOCKS_MAX)})
     many["more"] = 1
-    with pytest.raises(TooLarge, match=f"taking away {SPAN_BLOCKS_MAX + 1} keys"):
+    with pytest.raises(TooLarge, match=f"deleting {SPAN_BLOCKS_MAX + 1} keys"):
         many.clear()
     del many["more"]
     many.clear()

@@ -63,7 +63,7 @@ def test_an_item_stands_in_a_text_from_the_end_on(party: Party) -> None:
     note, picture = party.text("See."), party.object()
     note.insert_item(-1, picture)
     assert note.items() == [(3, picture)]
-    with pytest.raises(InvalidInput, match="what stands in a text is an item"):
+    with pytest.raises(InvalidInput, match="the argument of `insert_item` is an item"):
         note.insert_item(0, "a picture")  # type: ignore[arg-type]
 
 

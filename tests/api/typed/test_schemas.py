@@ -255,7 +255,7 @@ def test_one_object_that_cannot_be_migrated_keeps_no_other(ada: Store, bob: Stor
     theirs.item(broken.id, Object)["title"] = 5
     sync(ada, bob)
 
-    with pytest.raises(InvalidInput, match=f"1 objects were brought.* 1 could not be: item {broken.id}"):
+    with pytest.raises(InvalidInput, match=f"1 objects were upgraded.* 1 could not be: item {broken.id}"):
         party.schemas.migrate(migrations())
 
     assert fine.value == {"title": "Fine", "state": "done", "tags": []}

@@ -1,4 +1,4 @@
-"""`File`: an item that holds a file of any size. Its content lies in the blob store, in chunks that are shared.
+"""`File`: an item with a file of any size. Its content is in the blob store, in chunks that files share.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -30,25 +30,28 @@ from antiphon.snapshot.content_stream import open_content
 if TYPE_CHECKING:
     from antiphon.api.party import Party
 
-#: What a file's content may come from: bytes, a binary stream, or the path of a file.
+#: Sources of a file's content: bytes, a binary stream, or the path of a file.
 Source = bytes | bytearray | BinaryIO | str | os.PathLike[str]
-READ_SIZE_MAX = 256 << 20  # what `read_bytes` gives at once
+READ_SIZE_MAX = 256 << 20  # most bytes that `read_bytes` returns
 
 
 class FileOptions(ItemOptions, total=False):
-    """What is said of a new file, besides what it holds."""
+    """Options of `Party.file`."""
 
     media_type: str
 
 
 class File(Handle):
-    """A file. Content, size and media type are one value, the name another: see docs/models/file.md."""
+    """A file. Content, size and media type are written together; the name is written alone: see docs/models/file.md.
+
+    The content does not travel with the messages: `missing` and `fetch` get it from another store.
+    """
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """What the file is called; where nobody said, the item's display name."""
+        """The name of the file; if it has none, the display name of the item. Assign to it to rename the file."""
         return str(self._value["name"]) or self.item.display_name
 
     @name.setter
@@ -57,13 +60,13 @@ class File(Handle):
 
     @property
     def content(self) -> Cid | None:
-        """The CID of what it holds; None as long as it holds nothing."""
+        """The CID of the content; None if nothing was ever written."""
         found: Cid | None = self._value["content"]
         return found
 
     @property
     def size(self) -> int:
-        """In bytes, as its writer said."""
+        """The size in bytes, as its writer declared it."""
         return int(self._value["size"])
 
     @property
@@ -79,43 +82,44 @@ class File(Handle):
     # -- writing
 
     def write(self, data: Source, *, name: str | None = None, media_type: str | None = None) -> None:
-        """Put another content in place of the one that it has.
+        """Replace the content. `data` is bytes, a binary stream, or the path of a file; streams are read in pieces.
 
-        A stream or a file is read in pieces. Chunks that are here already, of this file or another, are kept once.
+        `name` and `media_type` are kept if they are not given, or guessed from a path. Chunks that are already in the
+        store, of this file or of others, are not stored again.
         """
         guessed, kind = guess_from_path(data)
         kind = media_type or kind or self.media_type or UNKNOWN_TYPE
         if name is None and not self._value["name"]:
             name = guessed or None
         blobs = self.party.processor.blobs
-        with blobs.putting():  # so that nobody collects the chunks before the item names them
+        with blobs.putting():  # no garbage collection before the item refers to the chunks
             cid = store_content(data, self.party)
             self.item.edit("set", cid, content.size_of(cid, blobs), kind, name)
 
     # -- reading
 
     def missing(self) -> list[Cid]:
-        """The blobs of its content that are not here, to be fetched: asked again until there are none.
+        """List the known blobs of the content that are not on this device.
 
-        Those that hang on a missing one are not known before that has come.
+        Blobs below a missing one are not known yet: fetch the listed ones, and call this again until the list is empty.
         """
         cid = self.content
         return [] if cid is None else list(tree.missing(cid, self.party.processor.blobs))
 
     def fetch(self, source: Blobs) -> int:
-        """Take what is missing of its content from another store's blobs; returns how many blobs came."""
+        """Copy the missing blobs of the content from another store (`store.manager.blobs`). Return their number."""
         blobs, moved = self.party.processor.blobs, 0
         while taken := take_blobs(source, blobs, self.missing()):
             moved += taken
         return moved
 
     def open(self) -> BinaryIO:
-        """The content as a binary stream, which can be searched. `MissingBlob` says what is to be fetched first."""
+        """Return the content as a seekable binary stream. `MissingBlob` if a part of it is not on this device."""
         cid = self._complete_content()
         return io.BytesIO() if cid is None else open_content(cid, self.party.processor.blobs)
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from `start` to `end`, some at a time. Only what they lie in has to be here."""
+        """Yield the bytes from `start` to `end`, in pieces. Only the blobs of this range must be on this device."""
         cid = self.content
         if cid is None:
             return iter(())
@@ -123,7 +127,7 @@ class File(Handle):
         return content.pieces(cid, self.party.processor.blobs, start=start, end=end)
 
     def read_bytes(self, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from `start` to `end`; of a large file, open it or ask for its `pieces`."""
+        """Return the bytes from `start` to `end`. For a large file, use `open` or `pieces`."""
         if start < 0 or (end is not None and end < start):
             raise InvalidInput(f"file {self.id}: no range of bytes: {start} to {end}")
         if min(self.size, self.size if end is None else end) - start > READ_SIZE_MAX:
@@ -131,7 +135,10 @@ class File(Handle):
         return b"".join(self.pieces(start, end))
 
     def save_to(self, path: str | os.PathLike[str]) -> Path:
-        """Write the content to a file, or into a folder under its name; returns where it is. Whole, or not at all."""
+        """Write the content to a path, or into a folder under the name of the file. Return the path.
+
+        The file at the path is replaced atomically.
+        """
         target = Path(path)
         if target.is_dir():
             if not self._value["name"]:
@@ -151,7 +158,7 @@ class File(Handle):
         return target
 
     def _complete_content(self) -> Cid | None:
-        """Its content, once all of that is here."""
+        """Return the CID of the content. `MissingBlob` if a part of the content is not on this device."""
         cid = self.content
         if cid is None:
             return None
@@ -166,20 +173,18 @@ class File(Handle):
         return cid
 
     def _check_size(self, cid: Cid) -> None:
-        """A peer can say of a content what is not so."""
+        """Refuse a content whose size differs from the declared one: a peer can declare anything."""
         found = content.size_of(cid, self.party.processor.blobs)
         if found != self.size:
-            raise BadEncoding(
-                f"file {self.id}: {self.size} bytes are said, and its content has {found}; its writer was wrong"
-            )
+            raise BadEncoding(f"file {self.id}: its writer declared {self.size} bytes, and its content has {found}")
 
 
 def new_file(party: Party, data: Source, **options: Unpack[FileOptions]) -> File:
-    """A file with its content, in one batch."""
+    """Create a file item with its content, in one batch."""
     guessed, kind = guess_from_path(data)
     kind, name = options.get("media_type") or kind or UNKNOWN_TYPE, options.get("name") or guessed or None
     blobs = party.processor.blobs
-    with blobs.putting():  # so that nobody collects the chunks before the item names them
+    with blobs.putting():  # no garbage collection before the item refers to the chunks
         cid = store_content(data, party)
         with party.processor.batch():
             made = party.create(FileModel.name, type=options.get("type", ""), parent=options.get("parent"))
@@ -189,7 +194,7 @@ def new_file(party: Party, data: Source, **options: Unpack[FileOptions]) -> File
 
 
 def guess_from_path(data: Source) -> tuple[str, str]:
-    """The name and the media type that a source tells by itself."""
+    """Return the name and the media type that a path suggests; both empty for other sources."""
     path = data if isinstance(data, str | os.PathLike) else None
     if path is None:
         return "", ""
@@ -198,7 +203,7 @@ def guess_from_path(data: Source) -> tuple[str, str]:
 
 
 def store_content(data: Source, party: Party) -> Cid:
-    """Put a content into the blob store, in pieces where it comes as a stream."""
+    """Write a content into the blob store. Streams are read in pieces."""
     blobs = party.processor.blobs
     if isinstance(data, bytes | bytearray):
         return content.write(bytes(data), blobs)

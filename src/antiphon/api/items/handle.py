@@ -1,7 +1,7 @@
-"""`Handle`: an item as an application holds it. It has no state of its own: it shows what is there now.
+"""`Handle`: an item as an application uses it. It has no state of its own: it always shows the current state.
 
-What every item has is here: name, type, place in the hierarchy, links, history, who may write. What it holds is its
-model's, and stands in the kinds of handle: `Object`, `List`, `Text`, `Thread`.
+This module has the members that every item has: name, type, hierarchy, links, history, writers. The subclasses
+`Object`, `List`, `Text`, `Thread` and `File` add the members of each model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ _REPR.maxstring = _REPR.maxother = 80
 
 
 class Handle:
-    """An item of an open party. Equal handles are of one item; make as many as you like."""
+    """An item of an open party. Handles of the same item are equal, and can be created freely.
+
+    `Party.item`, `Party.query` and the methods that create items return handles.
+    """
 
     __slots__ = ("__weakref__", "item", "party")
 
@@ -63,7 +66,7 @@ class Handle:
         return hash(self.item)
 
     def __bool__(self) -> bool:
-        return True  # an item is there, however little it holds: `len` tells that
+        return True  # an item exists even if it is empty; use `len` to test for that
 
     @property
     def id(self) -> ItemId:
@@ -72,21 +75,21 @@ class Handle:
 
     @property
     def reference(self) -> Reference:
-        """What names it from anywhere, other parties too."""
+        """A reference to the item that is valid everywhere, also in other parties."""
         return Reference(bytes(self.id), bytes(self.party.key))
 
     @property
     def value(self) -> Value:
-        """What it holds, as plain Python values."""
+        """The content of the item as plain Python values."""
         return self.item.value
 
     @property
     def opaque(self) -> bool:
-        """Whether no code for its model is here: then it has no value to show, and its messages wait."""
+        """True if the code of its model is not installed. It has no value then; its messages are kept."""
         return self.item.opaque
 
     def snapshot(self) -> bytes:
-        """Its canonical bytes: equal on every device that has the same messages."""
+        """Return the state as canonical bytes. They are equal on all devices that have the same messages."""
         return self.item.snapshot()
 
     @property
@@ -98,7 +101,7 @@ class Handle:
 
     @property
     def name(self) -> str:
-        """Its display name."""
+        """The display name. Assign to it to rename the item."""
         return self.item.display_name
 
     @name.setter
@@ -107,7 +110,7 @@ class Handle:
 
     @property
     def type(self) -> str:
-        """What kind of thing it is, the name of its schema say; empty if nobody said."""
+        """The kind of thing that the item represents, such as the name of its schema; empty if it has none."""
         return self.item.type
 
     @type.setter  # noqa: A003 - what everybody calls it
@@ -116,18 +119,22 @@ class Handle:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is known about it besides what it holds; a copy, to be changed with `set_metadata`."""
+        """A copy of the metadata: display name, type, and your own keys. Change it with `set_metadata`."""
         return self.item.metadata
 
     def set_metadata(self, key: str, value: Any) -> None:
-        """Write metadata. What follows from the item itself (its access list, a view's key) is not written."""
+        """Write one metadata value.
+
+        The access list, the embedded items and the key of a view cannot be written this way: use `restrict_writers` and
+        `embed`.
+        """
         self.item.set_metadata(need_text(key, "a key of metadata"), plain(value, self.party))
 
     # -- hierarchy
 
     @property
     def parent(self) -> Handle | None:
-        """The item that it hangs under; None at the top, or where that item is not here."""
+        """The parent in the hierarchy; None at the top, or if the parent has not arrived."""
         parent = self.party.parent_of(self.id)
         if not parent or parent == SYSTEM_ITEM:
             return None
@@ -138,13 +145,24 @@ class Handle:
 
     @property
     def children(self) -> Results:
-        """What hangs under it and is not deleted, in the order of making."""
-        if self.id == SYSTEM_ITEM:  # what hangs nowhere hangs under the party's root
+        """The items directly under this one that are not deleted, in the order of creation."""
+        if self.id == SYSTEM_ITEM:  # items without a parent are children of the party's root
             return self.party.query(~Fact.PARENT.exists() | Fact.PARENT.is_(self.id))
         return self.party.neighbours(self, Way.CHILDREN)
 
     def move_under(self, parent: Handle | None) -> None:
-        """Hang it under another item, or at the top."""
+        """Move the item under another parent, or to the top (None).
+
+        If concurrent moves would form a cycle, all devices break it in the same way.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     board, task = party.object(name="Board"), party.object(name="Task")
+        ...     task.move_under(board)
+        ...     task.parent.name
+        'Board'
+        """
         if parent is None:
             self.item.move(None)
             return
@@ -160,17 +178,20 @@ class Handle:
             raise InvalidInput(f"item {self.id}: {what} must be of its own party; refer to items of other parties")
 
     def embed(self: Self, child: Handle) -> None:
-        """Make another item a part of this one: views, snapshots and whoever follows them take it along."""
-        self._same_party(child, "what it embeds")
+        """Make another item a part of this one, so that it belongs to the same views and their snapshots.
+
+        An item has one parent, but can be embedded in several items.
+        """
+        self._same_party(child, "the argument of `embed`")
         self.item.embed(child.id)
 
     def release(self, child: Handle) -> None:
-        """The other item is a part of this one no longer."""
-        self.item.release(need_handle(child, "what it releases").id)
+        """Undo `embed`: the other item is no longer a part of this one."""
+        self.item.release(need_handle(child, "the argument of `release`").id)
 
     @property
     def embedded(self) -> Results:
-        """The items that are embedded in it and not deleted."""
+        """The items that are embedded in this one and not deleted."""
         return self.party.neighbours(self, Way.EMBEDS)
 
     @overload
@@ -184,29 +205,32 @@ class Handle:
     @overload
     def create(self, model: str, *, name: str = ..., type: str = ...) -> Handle: ...
     def create(self, model: str = "antiphon/object", *, name: str = "", type: str = "") -> Handle:  # noqa: A002
-        """A new item that hangs under this one, and is embedded in it."""
+        """Create an item under this one, and embed it: it belongs to this item in views and snapshots.
+
+        `model`, `name` and `type` are those of `Party.create`.
+        """
         with self.party.processor.batch():
             child = self.party.create(model, parent=self, name=name, type=type)
             self.embed(child)
             return child
 
     def links(self, *, back: bool = False) -> Results:
-        """The links that begin here, or with `back` that end here. A link is an item, with an end at each side."""
+        """The links that start at this item; with `back`, those that end here. A link has `source` and `target`."""
         return self.party.neighbours(self, Way.BACKLINKS if back else Way.LINKS)
 
     @property
     def referrers(self) -> Results:
-        """The items of this party whose values refer to it."""
+        """The items of this party whose values refer to this one."""
         return self.party.neighbours(self, Way.REFERRERS)
 
     @property
     def source(self) -> Handle | None:
-        """Of a link: the item that it begins at, if that is here."""
+        """The item at which this link starts; None if it has not arrived. `InvalidInput` if this is no link."""
         return self._end(0)
 
     @property
     def target(self) -> Handle | None:
-        """Of a link: the item that it ends at, if that is here."""
+        """The item at which this link ends; None if it has not arrived. `InvalidInput` if this is no link."""
         return self._end(1)
 
     def _end(self, which: int) -> Handle | None:
@@ -222,38 +246,43 @@ class Handle:
 
     @property
     def locator(self) -> Locator:
-        """The address of a view, or of what it was forked into; it holds everywhere."""
+        """The permanent global address of this view, for `Store.resolve` and `Store.hold_view`. `str` gives its text.
+
+        An item that a view was forked into has the same address. `InvalidInput` if this item is no view.
+        """
         key = self.item.metadata.get("view_key") or self.party.queries.view_key(bytes(self.id))
         if not key:
             raise InvalidInput(f"item {self.id} is no view; views are made with `create_view`, and have a locator")
         return Locator(self.party.key, PublicKey(key))
 
     def closure(self) -> list[Handle]:
-        """It and everything that belongs to it, deleted or not.
+        """Return this item and all items that belong to it, deleted or not.
 
-        That is what is embedded in it or hangs under it, and so on, with the links between any of these.
+        These are the items embedded in it or below it, those embedded in or below them, and so on; and the links
+        between them.
         """
         return list(dict.fromkeys(self.party.item(item) for item in self.party.closure(self.id)))
 
-    # -- life
+    # -- deletion, history, changes
 
     @property
     def deleted(self) -> bool:
-        """True if it is deleted, and so hidden from queries."""
+        """True if the item is deleted, and so hidden from queries."""
         return self.item.deleted
 
     def delete(self) -> None:
-        """Mark it deleted. Queries hide it; `restore` brings it back."""
+        """Delete the item: queries hide it. Its content is kept, and `restore` brings it back."""
         self.item.delete()
 
     def restore(self) -> None:
-        """Undo `delete`: queries find it again."""
+        """Undo `delete`: queries find the item again."""
         self.item.restore()
 
     def fork(self, *, version: int | None = None) -> Handle:
-        """A new item of another version of the model, with what is known about this one; references lead there.
+        """Create an item of another version of the model, by default the latest, and return it.
 
-        This one stays as a tombstone, which queries hide like what is deleted.
+        The new item has the content, the metadata, the embedded items and the writers of this one. This item is
+        deleted, and references to it lead to the new item.
         """
         with self.party.processor.batch():
             made = self.item.fork(version=version)
@@ -261,54 +290,81 @@ class Handle:
             return self.party.handle(made)
 
     def history(self) -> list[Event]:
-        """Every message to it, in the order that all agree on, the refused ones with the reason."""
+        """List the messages to this item, in the order that all devices agree on. Void messages have a reason."""
         return self.item.history()
 
     def at(self, timeframe: Timeframe) -> Past:
-        """The item as it was."""
+        """Return the item as it was at a timeframe, read-only.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     note = party.text("Draft")
+        ...     before = party.timeframe
+        ...     note.append(" 2")
+        ...     note.at(before).value, str(note)
+        ('Draft', 'Draft 2')
+        """
         return self.item.at(need_timeframe(timeframe))
 
     async def earlier(self, number: int | None = None, *, fetch: Fetch | None = None) -> Earlier:
-        """The item as the snapshot of an earlier epoch has it, by default of the one before the last.
+        """Return the item as it is in the snapshot of an earlier epoch, by default the one before the last.
 
-        Blobs that are not held are got with `fetch`; without, `MissingBlob` names the first.
+        `fetch` gets missing blobs from a peer. Without it, `MissingBlob` names the first that is missing.
         """
         return await earlier(self.party.processor, bytes(self.id), number, fetch)
 
     def observe(self: Self, callback: Callable[[Self], None]) -> Callable[[], None]:
-        """Call back after each change of it; returns how to stop. It ends with this handle at the latest."""
+        """Call a function with this handle after each change of the item. Return a function that stops it.
+
+        Observing stops when this handle is garbage-collected: keep a reference to it.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     task = store.create_party().object({"title": "Plan"})
+        ...     stop = task.observe(lambda task: print(task["title"]))
+        ...     task["title"] = "Do"
+        ...     stop()
+        Do
+        """
         need_callable(callback, "an observer")
         return self.party.processor.listeners.observe(self, self.id, callback)
 
     def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
-        """Run one of the model's own commands."""
+        """Run a command of the model by its name, and return the stamp of the message.
+
+        Use it for models without a handle class, and for commands without a method: `task.edit("counter", "votes")`.
+        """
         return self.item.edit(command, *[plain(argument, self.party) for argument in arguments], **options)
 
     def inspect(self, question: Callable[[Any, Any], Any]) -> Any:
-        """Call a function with the model and its state, and return what it returns. It must change neither."""
+        """Call a function with the model and its state, and return the result. It must change neither."""
         return self.item.read(question)
 
     # -- who may write
 
     @property
     def writers(self) -> tuple[bytes, ...] | None:
-        """The identities and groups that may write to it, besides the party's owners; None for every editor."""
+        """The identities and groups that may write to the item, besides the party owners; None for all editors."""
         return self.item.writers
 
     def restrict_writers(self, *names: bytes | str) -> None:
-        """Only these, oneself, and the party's owners."""
+        """Let only these identities and groups, yourself, and the owners of the party write to the item.
+
+        Messages of others that have not arrived on this device become void. `allow_all_writers` lifts the restriction.
+        """
         self.item.restrict_writers(*[need_key(name, "who may write") for name in names])
 
     def allow_all_writers(self) -> None:
-        """Let every editor of the party write to it again."""
+        """Let all editors of the party write to the item again."""
         self.item.allow_all_writers()
 
 
 def plain(value: Any, party: Party) -> Value:
-    """A value as items hold it: handles become references."""
+    """Convert a value to the form that items store: handles become references."""
     if isinstance(value, Handle):
         value = value.reference
-    if isinstance(value, Reference):  # to its own party it needs no name
+    if isinstance(value, Reference):  # inside one party, a reference does not name the party
         return Reference(value.item) if value.party == party.key else value
     if isinstance(value, Mapping):
         return {key: plain(part, party) for key, part in value.items()}
@@ -320,10 +376,10 @@ def plain(value: Any, party: Party) -> Value:
 
 
 def shown(value: Value, party: Party, *, detached: bool = False) -> Any:
-    """A value as an application sees it: a reference to an item of an open party becomes a handle.
+    """Convert a stored value for the application: a reference to an item of an open party becomes a handle.
 
-    Lists and dicts inside an item refuse changes, unless the value is `detached`: no longer in the item.
-    Never called with a party's lock held, other than that of a batch that the application has opened.
+    Lists and dicts inside an item refuse changes, unless the value is `detached`: no longer in the item. Call this
+    without the lock of a party, except inside a batch of the application.
     """
     if isinstance(value, Reference):
         found = party.store.try_resolve(value, party)
@@ -338,4 +394,5 @@ def shown(value: Value, party: Party, *, detached: bool = False) -> Any:
 
 
 def each(values: list[Value], party: Party) -> Iterator[Any]:
+    """Yield values in the form for the application."""
     return (shown(value, party) for value in values)

@@ -1,4 +1,4 @@
-"""`List`: an item that behaves like a list. Elements that two people insert at one place both stay, and do not mix.
+"""`List`: an item that behaves like a list. Elements that two people insert at the same place are both kept, in runs.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -9,7 +9,7 @@
 ...     books.value
 ['Ulysses', 'Persuasion', 'Middlemarch']
 
-Each method is one batch: it sees the list of one moment, and others see all that it does or nothing.
+Each method is one batch: it sees the list at one moment, and others see all of its changes or none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _TRIES_MAX = 16
 
 
 class List(Handle, MutableSequence[Any]):
-    """Values, or other items, in an order that everybody may change at once. `==` asks whether it is the same item."""
+    """A list of values, or of other items, that several people can change at once.
+
+    `==` compares identity: two handles are equal if they are of the same item. Compare `value` for the content.
+    """
 
     __slots__ = ()
     __hash__ = Handle.__hash__
@@ -54,19 +57,19 @@ class List(Handle, MutableSequence[Any]):
         return int(self.item.read(lambda model, state: model.length(state)))
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements of this moment: edit as you go."""
+        """Iterate over the current elements. The list may be changed during the iteration."""
         return each(self.item.value, self.party)
 
     def __reversed__(self) -> Iterator[Any]:
         return each(self.item.value[::-1], self.party)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """The first place at which a value is."""
+        """Return the index of the first element that equals a value. `ValueError` if there is none."""
         found = list(self)
         return found.index(value, start, len(found) if stop is None else stop)
 
     def conflicts(self, index: SupportsIndex) -> list[tuple[Stamp, Value]]:
-        """The concurrent values of an element, the one that shows first; nothing if there is just one."""
+        """List the concurrent values of an element with their stamps, the shown one first; empty if only one."""
         with self.party.processor.locked():
             place = self._index(index)
             found: list[tuple[Stamp, Value]] = self.item.read(lambda model, state: model.conflicts(state, place))
@@ -112,6 +115,7 @@ class List(Handle, MutableSequence[Any]):
                 self.item.edit("delete", first, count)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
+        """Insert a value before an index."""
         found, wanted = plain(value, self.party), operator.index(index)
         with self.party.processor.batch():
             length = len(self)
@@ -119,15 +123,17 @@ class List(Handle, MutableSequence[Any]):
             self.item.edit("insert", place, [found])
 
     def append(self, value: Any) -> None:
+        """Add a value at the end."""
         self.item.edit("append", plain(value, self.party))
 
     def extend(self, values: Iterable[Any]) -> None:
-        """All of them in one message: others see all or none."""
+        """Add values at the end in one message: others see all of them or none."""
         found = [plain(value, self.party) for value in values]
         if found:
             self.item.edit("append", *found)
 
     def pop(self, index: SupportsIndex = -1) -> Any:
+        """Delete an element, by default the last, and return it."""
         with self.party.processor.batch():
             place = self._index(index)
             found = self.item.read(lambda model, state: model.get(state, place))
@@ -135,25 +141,35 @@ class List(Handle, MutableSequence[Any]):
         return shown(found, self.party, detached=True)
 
     def remove(self, value: Any) -> None:
-        """Take away the first element that is equal to a value."""
+        """Delete the first element that equals a value. `ValueError` if there is none."""
         self._decide(lambda found: found.index(value), lambda place: self.item.edit("delete", place))
 
     def clear(self) -> None:
+        """Delete all elements."""
         del self[:]
 
     # -- order
 
     def move(self, start: SupportsIndex, to: SupportsIndex) -> None:
-        """Move an element; it keeps its identity, so what others write to it meanwhile goes along."""
+        """Move an element to another index. It keeps its identity: concurrent changes of the element are kept.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     days = store.create_party().list(["Tue", "Wed", "Mon"])
+        ...     days.move(2, 0)
+        ...     days.value
+        ['Mon', 'Tue', 'Wed']
+        """
         with self.party.processor.batch():
             self.item.edit("move", self._index(start), self._index(to))
 
     def reverse(self) -> None:
+        """Reverse the order of the elements."""
         with self.party.processor.batch():
             self._arrange(list(range(len(self)))[::-1])
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
-        """Sort in place, by the fewest moves: what others write to an element meanwhile goes along."""
+        """Sort in place with the fewest moves. Concurrent changes of elements are kept."""
 
         def order(found: list[Any]) -> list[int]:
             ranks = found if key is None else [key(value) for value in found]
@@ -162,14 +178,17 @@ class List(Handle, MutableSequence[Any]):
         self._decide(order, self._arrange)
 
     def _arrange(self, wanted: list[int]) -> None:
-        """Bring the elements into an order, which names them by where they are now."""
+        """Bring the elements into an order. `wanted` lists their current indices."""
         count = moves_count(wanted)
         need_room(self.party, count, f"bringing {len(wanted)} elements into this order")
         for start, to in moves(wanted):
             self.item.edit("move", start, to)
 
     def _decide(self, decide: Callable[[list[Any]], T], act: Callable[[T], object]) -> None:
-        """Let code of the caller's look at the elements while nothing is locked, then act on just what it saw."""
+        """Call a function of the application with the elements, without a lock; then act on its result.
+
+        If the list was changed meanwhile, try again.
+        """
         for _ in range(_TRIES_MAX):
             with self.party.processor.locked():
                 seen, values = self.item.timeframe, self.item.value
@@ -179,7 +198,7 @@ class List(Handle, MutableSequence[Any]):
                     with self.party.processor.batch():
                         act(decision)
                     return
-        raise MovedOn(f"item {self.id} was changed each time that it was looked at, {_TRIES_MAX} times; try again")
+        raise MovedOn(f"item {self.id} was changed during each of {_TRIES_MAX} attempts; try again")
 
     def _index(self, index: SupportsIndex) -> int:
         length, wanted = len(self), operator.index(index)

@@ -1,7 +1,7 @@
-"""Lists and dicts that are values inside an item: readable, and closed to changes that nobody would ever see.
+"""Lists and dicts inside the value of an item. They can be read, but not changed in place.
 
-A change to such a list would stay in this process, because the item holds a value and not the Python list. So every
-method that changes it is refused, with what to do instead. A copy of one is an ordinary list or dict.
+The item stores a value, not the Python list, so a change in place would never reach other devices. Every changing
+method raises an error that says what to do instead. A copy of such a list is an ordinary list.
 
 >>> tags = NestedList(["a", "b"])
 >>> tags == ["a", "b"], tags + ["c"], list(tags)

@@ -1,4 +1,4 @@
-"""`Object`: an item that behaves like a dict. Writing a key writes one message; what others write elsewhere stays.
+"""`Object`: an item that behaves like a dict. Writing a key writes one message; other keys are not affected.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -9,8 +9,9 @@
 ...     task.value
 {'done': False, 'owner': {'name': 'Ada', 'phone': '12'}, 'tags': ['urgent'], 'title': 'Plan'}
 
-A map inside it writes through, as above. A list or a set inside it is read as a list of its own: to change it, write it
-again, or use `add` and `discard`; for one that several people change at once, make a `List` and refer to it.
+A map inside an object writes through, as above. A list or a set inside it reads as a list that cannot be changed in
+place: write it again, or use `add` and `discard`. For a list that several people change at once, create a `List` and
+store a reference to it.
 """
 
 from __future__ import annotations
@@ -59,14 +60,17 @@ class Map(Properties):
         return repr(self.plain())
 
     def __eq__(self, other: object) -> bool:
-        """Whether it holds the same, as a dict does."""
+        """True if the other mapping has the same content, as for a dict."""
         return isinstance(other, Mapping) and self.plain() == plain(other, self._object.party)
 
 
 class Object(Handle, Properties, Generic[Record]):
-    """Properties, maps, sets and counters that everybody may change at once.
+    """A dict with nested maps, sets and counters that several people can change at once.
 
-    `Object[Task]` is an object whose class is known, because it was made from a `Task` or found with `type=Task`.
+    Concurrent writes to different keys are all kept. Concurrent writes to one key are all kept too: one of them is
+    shown, and `conflicts` lists them. A path is a key, or a tuple of keys: `("owner", "name")`.
+
+    `Object[Task]` is an object whose class is known, because it was created from a `Task` or found with `type=Task`.
     """
 
     __slots__ = ("_record",)
@@ -88,7 +92,7 @@ class Object(Handle, Properties, Generic[Record]):
         return bool(self.item.read(lambda model, state: model.has(state, path)))
 
     def plain_at(self, path: Keys) -> Value:
-        """The plain value at a path of keys; KeyError if nothing is there."""
+        """Return the plain value at a path of keys. `KeyError` if there is none."""
 
         def get(model: ObjectModel, state: Any) -> Value:
             if not path:
@@ -100,11 +104,11 @@ class Object(Handle, Properties, Generic[Record]):
         return self.item.read(get)
 
     def at_path(self, path: Keys) -> Any:
-        """What is at a path of keys, as `[]` shows it."""
+        """Return the value at a path of keys, as `[]` returns it."""
         return self.show(self.plain_at(path), path)
 
     def show(self, value: Value, path: Keys) -> Any:
-        """A value as `[]` shows it: a dict writes through, a reference is a handle."""
+        """Convert a plain value to the form that `[]` returns: a dict becomes a `Map`, a reference a handle."""
         return Map(self, path) if isinstance(value, dict) else shown(value, self.party)
 
     def set(self, path: str | Keys, value: Any) -> None:
@@ -112,17 +116,18 @@ class Object(Handle, Properties, Generic[Record]):
         self.item.edit("set", path[0] if isinstance(path, tuple) and len(path) == 1 else path, plain(value, self.party))
 
     def unset(self, path: str | Keys) -> None:
-        """Take away what is at a path and below it."""
+        """Delete the value at a path, and everything below it. `KeyError` if there is none."""
         with self.party.processor.locked():
-            self.plain_at((path,) if isinstance(path, str) else path)  # KeyError before a batch is spoilt
+            self.plain_at((path,) if isinstance(path, str) else path)  # raises KeyError before the batch is changed
             self.item.edit("delete", path)
 
     # -- as an object of a class
 
     def read(self) -> Record:
-        """Return an instance of the class that this object was made from or found with; without one, a dict.
+        """Return an instance of the class that this object was created from or found with; without a class, a dict.
 
-        What does not fit the class is left out, as `read_as` reports. `SchemaViolation` if no instance can be made.
+        Values that do not fit the class are left out; `read_as` reports them. `SchemaViolation` if no instance can be
+        created.
         """
         if self._record is None:
             return cast("Record", self.value)
@@ -133,32 +138,59 @@ class Object(Handle, Properties, Generic[Record]):
         return found.object
 
     def read_as(self, cls: type[T]) -> Read[T]:
-        """Read any object as an instance of a class with a schema; with what is wrong, and what the class lacks."""
+        """Read any object as an instance of a class with a schema. The result also lists problems and unknown keys."""
         return self.party.schemas.read(self, cls)
 
     def save(self, thing: Any, since: Any = None) -> None:
         """Write the fields of an instance that changed since it was read from this object, and no others.
 
-        An instance that was not read from this object, a changed copy say, needs `since`: the instance that was read,
-        or what `read_as` returned.
+        An instance that was not read from this object, such as a changed copy, needs `since`: the instance that was
+        read, or the result of `read_as`.
+
+        >>> import antiphon
+        >>> from dataclasses import dataclass
+        >>> @antiphon.typed("book")
+        ... @dataclass
+        ... class Book:
+        ...     title: str
+        ...     lent: bool = False
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     item = store.create_party().object(Book("Emma"))
+        ...     book = item.read()
+        ...     book.lent = True
+        ...     item.save(book)
+        ...     item.value
+        {'lent': True, 'title': 'Emma'}
         """
         self.party.schemas.save(self, thing, since)
 
     # -- sets, counters, conflicts
 
     def add(self, path: str | Keys, element: Any) -> None:
-        """Put an element into the set at a path."""
+        """Add an element to the set at a path, or create the set.
+
+        An element that one person adds while another discards it stays in the set.
+        """
         self.item.edit("add", path, plain(element, self.party))
 
     def discard(self, path: str | Keys, element: Any) -> None:
-        """Take an element out of the set at a path."""
+        """Remove an element from the set at a path."""
         self.item.edit("remove", path, plain(element, self.party))
 
     def increment(self, path: str | Keys, by: int = 1) -> None:
-        """Add to the counter at a path; concurrent increments all count."""
+        """Add to the counter at a path, or create the counter. Concurrent increments add up.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     poll = store.create_party().object()
+        ...     poll.increment("votes")
+        ...     poll.increment("votes", 2)
+        ...     poll["votes"]
+        3
+        """
         self.item.edit("increment", path, by)
 
     def conflicts(self, path: str | Keys) -> list[tuple[Stamp, Value]]:
-        """The concurrent values at a path, the one that shows first; nothing if there is just one."""
+        """List the concurrent values at a path with their stamps, the shown one first; empty if there is only one."""
         found: list[tuple[Stamp, Value]] = self.item.read(lambda model, state: model.conflicts(state, path))
         return found

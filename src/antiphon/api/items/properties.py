@@ -1,4 +1,4 @@
-"""`Properties`: what an object and the maps inside it have in common with a dict."""
+"""`Properties`: the dict methods that `Object` and the maps inside it share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING = object()
 
 
 class Properties(MutableMapping[str, Any]):
-    """Keys and values that stand at a place of an object, and are read and written there."""
+    """A mapping that reads and writes the keys at one path of an object."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Properties(MutableMapping[str, Any]):
         """The object, and the path in it."""
 
     def plain(self) -> dict[str, Value]:
-        """All of it at one moment, as plain values."""
+        """Return all keys and values at one moment, as plain values."""
         owner, path = self.place
         found = owner.plain_at(path)
         if not isinstance(found, dict):
@@ -47,16 +47,18 @@ class Properties(MutableMapping[str, Any]):
         return isinstance(key, str) and owner.has_path((*path, key))
 
     def __iter__(self) -> Iterator[str]:
-        """The keys of this moment: edit as you go."""
+        """Iterate over the current keys. The object may be changed during the iteration."""
         return iter(self.plain())
 
     def __len__(self) -> int:
         return len(self.plain())
 
     def items(self) -> ItemsView[str, Any]:
+        """Return the current keys and values. The object may be changed during an iteration."""
         return _Items(self)
 
     def values(self) -> ValuesView[Any]:
+        """Return the current values. The object may be changed during an iteration."""
         return _Values(self)
 
     # -- writing
@@ -82,7 +84,7 @@ class Properties(MutableMapping[str, Any]):
         return self
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """What is at the key, after writing `default` there if nothing was; a map writes through, as ever."""
+        """Return the value at a key, after writing `default` there if there was none."""
         owner, path = self.place
         written = plain(default, owner.party)
         with owner.party.processor.locked():
@@ -92,7 +94,7 @@ class Properties(MutableMapping[str, Any]):
         return owner.show(found, (*path, key))
 
     def pop(self, key: str, default: Any = _NOTHING) -> Any:
-        """Take away what is at the key, and return it; a map as a dict, since its place is gone."""
+        """Delete a key and return its value. A map is returned as a dict."""
         with self.place[0].party.processor.locked():
             if key not in self and default is not _NOTHING:
                 return default
@@ -100,10 +102,11 @@ class Properties(MutableMapping[str, Any]):
         return shown(found, self.place[0].party, detached=True)
 
     def popitem(self) -> tuple[str, Any]:
+        """Delete the first key and return it with its value. `KeyError` if there is none."""
         with self.place[0].party.processor.locked():
             key = next(iter(self), None)
             if key is None:
-                raise KeyError("there is nothing left in it")
+                raise KeyError("it is empty")
             found = self._take(key)
         return key, shown(found, self.place[0].party, detached=True)
 
@@ -114,11 +117,11 @@ class Properties(MutableMapping[str, Any]):
         return found
 
     def clear(self) -> None:
-        """Take all of it away, in one batch."""
+        """Delete all keys in one batch."""
         party = self.place[0].party
         with party.processor.locked():
             keys = list(self)
-            need_room(party, len(keys), f"taking away {len(keys)} keys")
+            need_room(party, len(keys), f"deleting {len(keys)} keys")
             if keys:
                 with party.processor.batch():
                     for key in keys:
@@ -126,7 +129,7 @@ class Properties(MutableMapping[str, Any]):
 
 
 class _Items(ItemsView[str, Any]):
-    """Pairs of one moment, whatever is written while they are gone through."""
+    """Keys and values of one moment; writes during an iteration do not affect it."""
 
     def __init__(self, properties: Properties) -> None:
         super().__init__(properties)
@@ -138,6 +141,8 @@ class _Items(ItemsView[str, Any]):
 
 
 class _Values(ValuesView[Any]):
+    """Values of one moment; writes during an iteration do not affect it."""
+
     def __init__(self, properties: Properties) -> None:
         super().__init__(properties)
         self._properties = properties

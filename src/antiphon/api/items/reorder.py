@@ -1,4 +1,4 @@
-"""Which elements of a list to move, so that it comes into an order by the fewest moves.
+"""Find the moves that bring a list into an order with the fewest moves.
 
 >>> moves([1, 2, 3, 0])
 [(0, 3)]
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 
 
 def moves_count(wanted: list[int]) -> int:
-    """How many moves it takes."""
+    """Return the number of moves that `moves` makes."""
     return len(wanted) - len(_longest_ascent(wanted))
 
 
 def moves(wanted: list[int]) -> list[tuple[int, int]]:
-    """From where to where, one after the other: `wanted` names each element by its place in the beginning.
+    """Return the moves (from, to), one after the other. `wanted` lists the elements by their original index.
 
-    As many elements as can stay do; each other one is moved once, behind the one that it is to follow.
+    As many elements as possible stay in place. Each other element is moved once, behind its new predecessor.
     """
     stay = _longest_ascent(wanted)
     now = sorted(wanted)
@@ -36,8 +36,8 @@ def moves(wanted: list[int]) -> list[tuple[int, int]]:
 
 
 def _longest_ascent(numbers: list[int]) -> set[int]:
-    """The members of a longest ascending subsequence (patience sorting)."""
-    tops: list[int] = []  # the least number that ends an ascent of each length
+    """Return the members of a longest ascending subsequence (patience sorting)."""
+    tops: list[int] = []  # by length, the smallest number that ends an ascent
     before: dict[int, int | None] = {}
     for number in numbers:
         at = bisect_left(tops, number)
@@ -52,7 +52,7 @@ def _longest_ascent(numbers: list[int]) -> set[int]:
 
 
 def runs(places: Iterable[int]) -> list[tuple[int, int]]:
-    """Places as runs (first, how many), the last first: what is deleted so moves none that is still to be."""
+    """Group indices into runs (first, count), the last run first: deleting a run then shifts no other one."""
     found: list[tuple[int, int]] = []
     for place in sorted(places, reverse=True):
         if found and found[-1][0] == place + 1:

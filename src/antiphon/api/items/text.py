@@ -1,4 +1,4 @@
-"""`Text`: an item that is text which several people type into at once. Positions are those of Python's strings.
+"""`Text`: an item with text that several people can edit at once. Indices are those of Python's strings.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -20,7 +20,7 @@ from antiphon.model.text.model import Span
 
 
 class Text(Handle):
-    """Characters, marks on them, and items embedded between them."""
+    """Text with marks (formatting) and embedded items. `str` returns the characters."""
 
     __slots__ = ()
 
@@ -37,11 +37,11 @@ class Text(Handle):
         return text in str(self)
 
     def __iter__(self) -> Iterator[str]:
-        """The characters of this moment."""
+        """Iterate over the current characters."""
         return iter(str(self))
 
     def insert(self, index: int, text: str) -> None:
-        """Insert text in front of a character, or at the end. A negative index counts from the end."""
+        """Insert text before a character, or at the end. A negative index counts from the end."""
         if text:
             with self.party.processor.batch():
                 self.item.edit("insert", self._place(index), text)
@@ -70,16 +70,28 @@ class Text(Handle):
                 self.item.edit("delete", first, last - first)
 
     def mark(self, start: int, stop: int, name: str, value: Any) -> None:
-        """Format the characters from `start` to before `stop`."""
+        """Set a mark, such as `"bold"`, on the characters from `start` to before `stop`.
+
+        Text that is typed inside the range, or at its end, gets the mark, too. `spans` lists the marks.
+        """
         self.item.edit("mark", start, stop, name, value)
 
     def unmark(self, start: int, stop: int, name: str) -> None:
-        """Take a mark off the characters from `start` to before `stop`."""
+        """Remove a mark from the characters from `start` to before `stop`."""
         self.item.edit("unmark", start, stop, name)
 
     def insert_item(self, index: int, item: Handle) -> None:
-        """Embed another item at a place in the text."""
-        need_handle(item, "what stands in a text")
+        """Embed another item at an index in the text. There it counts as one character (U+FFFC in `str`).
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     note, image = party.text("See: "), party.file(b"...", name="cat.png")
+        ...     note.insert_item(5, image)
+        ...     [(index, item.name) for index, item in note.items()]
+        [(5, 'cat.png')]
+        """
+        need_handle(item, "the argument of `insert_item`")
         with self.party.processor.batch():
             if bytes(item.id) not in self.item.embedded:
                 self.embed(item)
@@ -89,20 +101,31 @@ class Text(Handle):
         return max(0, index + len(self)) if index < 0 else index
 
     def items(self) -> list[tuple[int, Handle]]:
-        """The items in the text, with their places."""
+        """List the items in the text, each with its index."""
         found = self.item.read(lambda model, state: model.embeds(state))
         return [(index, self.party.item(bytes(item))) for index, item in found if self.party.has(bytes(item))]
 
     def spans(self) -> list[tuple[Any, dict[str, Any]]]:
-        """The text in pieces, each with the marks that are on it; an item in it is a piece of its own."""
+        """List the text in pieces with equal marks: (piece, marks). An embedded item is a piece of its own."""
         found: list[Span] = self.item.read(lambda model, state: model.spans(state))
         return [(shown(piece, self.party), marks) for piece, marks in found]
 
     def cursor(self, index: int, *, after: bool = False) -> bytes:
-        """A place in the text that stays where it is while others edit; `index_of` says where that is now."""
+        """Return a cursor: a position that moves with the text around it. `index_of` returns its current index.
+
+        The cursor is attached to the character at the index; with `after`, to the character in front of the index.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     note = store.create_party().text("Hello world")
+        ...     cursor = note.cursor(6)
+        ...     note.insert(0, "Oh. ")
+        ...     note.index_of(cursor)
+        10
+        """
         found: bytes = self.item.read(lambda model, state: model.cursor(state, index, after=after))
         return found
 
     def index_of(self, cursor: bytes) -> int:
-        """Where a cursor is now."""
+        """Return the current index of a cursor."""
         return int(self.item.read(lambda model, state: model.index_of(state, cursor)))

@@ -1,4 +1,4 @@
-"""`Thread`: an item that is a conversation: posts and replies, which their writers may edit and take back.
+"""`Thread`: an item with a conversation: posts and replies, which can be edited and redacted.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -20,37 +20,37 @@ from antiphon.party.live.past_epochs import Fetch, older_posts
 
 
 class Thread(Handle):
-    """Posts by the order of their making. A post is named by the stamp that `post` returned."""
+    """A conversation. Iterating yields the posts in their order. A post is named by the stamp that `post` returned."""
 
     __slots__ = ()
 
     def post(self, body: Any, *, reply_to: Stamp | None = None) -> Stamp:
-        """Say something; the stamp that it returns names the post."""
+        """Add a post, or a reply to another one. Return the stamp that names the post. `body` is text or any value."""
         sent_ms = self.party.processor.clock.now_ms()
         return self.item.edit("post", plain(body, self.party), reply_to=reply_to, sent_ms=sent_ms)
 
     def revise(self, post: Stamp, body: Any) -> None:
-        """Write another body in a post's place."""
+        """Replace the body of a post. Everybody who may write to the item can do this; each version names its feed."""
         self.item.edit("edit", post, plain(body, self.party))
 
     def redact(self, post: Stamp) -> None:
-        """Take a post's content away; its place stays, so that replies keep theirs."""
+        """Delete the body of a post; its replies keep their place. Everybody who may write to the item can do this."""
         self.item.edit("redact", post)
 
     def threads(self) -> list[dict[str, Any]]:
-        """The posts that begin threads, each with its `replies`."""
+        """List the posts that are no replies, each with its `replies`."""
         found: list[dict[str, Any]] = self.item.read(lambda model, state: model.threads(state))
         return found
 
     def older(self, *, fetch: Fetch | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Posts that retention has let go, newest first, from the snapshots of earlier epochs.
+        """Yield the posts that the retention policy has removed, newest first, from the snapshots of earlier epochs.
 
-        Blobs that are not held are got with `fetch`; without, `MissingBlob` names the first.
+        `fetch` gets missing blobs from a peer. Without it, `MissingBlob` names the first that is missing.
         """
         return older_posts(self.party.processor, bytes(self.id), fetch)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The posts of this moment, by the order of their making."""
+        """Iterate over the current posts, in their order."""
         return iter(self.item.value)
 
     def __len__(self) -> int:

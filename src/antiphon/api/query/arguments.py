@@ -1,4 +1,4 @@
-"""The query that the arguments of `Party.query` stand for."""
+"""Build a `Query` from the arguments of `Party.query`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact
 from antiphon.query.query import Deleted, OrderBy, Query, Step
 from antiphon.schema.definition import Schema
 
-Lead = Callable[[bytes], bytes]  # to where an item is now, through forks
+Lead = Callable[[bytes], bytes]  # returns the id that an id leads to, through forks
 
 
 def query_from(query: Query | Filter | None, parts: QueryArguments, party: bytes, lead: Lead) -> Query:
-    """A whole query, or one that is put together from its parts; as the party sees it."""
+    """Return a complete query, or one that is built from a filter and keyword arguments.
+
+    References in it are adapted to the party.
+    """
     _check_names(parts)
     if not isinstance(query, Query):
         return _localise(_assemble(query, parts), party, lead)
@@ -27,7 +30,7 @@ def query_from(query: Query | Filter | None, parts: QueryArguments, party: bytes
 
 
 def narrow(query: Query, parts: QueryArguments, party: bytes, lead: Lead) -> Query:
-    """A whole query of which only what the parts ask for is wanted."""
+    """Return an aggregate query, restricted by keyword arguments."""
     _check_names(parts)
     if not isinstance(query, Query):
         raise InvalidInput('an aggregate is asked with a query that counts or sums: `Query().sum("price")`')
@@ -45,6 +48,7 @@ def _check_names(parts: QueryArguments) -> None:
 
 
 def _assemble(query: Filter | None, parts: QueryArguments) -> Query:
+    """Build a query from a filter and keyword arguments."""
     kind, match = parts.get("type"), parts.get("match")
     filters = [part for part in (query, parts.get("where")) if part is not None]
     if kind is not None:
@@ -63,18 +67,18 @@ def _assemble(query: Filter | None, parts: QueryArguments) -> Query:
 
 
 def _of_record(record: type) -> Filter:
-    """Objects with the schema of a class. A list or text that somebody gave the same type is not among them."""
+    """A filter for objects with the schema of a class. A list or text with the same type does not match."""
     return Fact.TYPE.is_(Schema.of(record).name) & Fact.MODEL.is_(ObjectModel.name)
 
 
 def record_class(parts: QueryArguments) -> type | None:
-    """The class that the objects of a query read as, if `type` is one."""
+    """Return the class that the found objects read as, if `type` is a class; else None."""
     kind = parts.get("type")
     return kind if isinstance(kind, type) else None
 
 
 def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[OrderBy]:
-    """A tuple or list is of several orders; a path of keys is a `prop`."""
+    """Yield the sort orders. A list or tuple is several orders; a path of keys is a `prop`."""
     several = order if isinstance(order, list | tuple) else [order]
     for by in several:
         if isinstance(by, str):
@@ -91,8 +95,10 @@ def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[OrderBy]:
 
 
 def _localise(query: Query, party: bytes, lead: Lead) -> Query:
-    """References to items of the party itself stand in it without its name, and are found as they lead, so they must
-    be like that in a query."""
+    """Adapt the references in a query to the form that the party stores.
+
+    A reference inside one party does not name the party, and is stored with the id that it leads to through forks.
+    """
     where = _localise_filter(query.where, party, lead)
     steps = tuple([Step(step.way, _localise_filter(step.where, party, lead)) for step in query.steps])
     same = where is query.where and all(new.where is old.where for new, old in zip(steps, query.steps, strict=True))
@@ -100,6 +106,7 @@ def _localise(query: Query, party: bytes, lead: Lead) -> Query:
 
 
 def _localise_filter(part: Filter, party: bytes, lead: Lead) -> Filter:
+    """Adapt the references in a filter; return the same filter if nothing changes."""
     if isinstance(part, All | Any):
         parts = tuple([_localise_filter(inner, party, lead) for inner in part.parts])
         same = all(new is old for new, old in zip(parts, part.parts, strict=True))

@@ -1,4 +1,4 @@
-"""`Delta`: how the result of a subscription changed, with handles of the items."""
+"""`Delta`: a change of the result of a subscription, with handles of the items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Delta(Generic[Item]):
 
     added: Results[Item]
     changed: Results[Item]
-    ids: IdDelta  # the same by ids, with the places that items now have in the result
+    ids: IdDelta  # the same delta with ids, and with the current positions of the items in the result
 
     @property
     def removed(self) -> frozenset[bytes]:
@@ -39,7 +39,7 @@ class Delta(Generic[Item]):
 
 
 def delta_of(party: Party, query: Query, record: type | None) -> Callable[[IdDelta], Delta[Any]]:
-    """A function that puts handles in the place of the ids of a delta."""
+    """Return a function that replaces the ids in a delta with handles."""
 
     def made(delta: IdDelta) -> Delta[Any]:
         added, changed = (Results(party, query, ids, record) for ids in (delta.added, delta.changed))

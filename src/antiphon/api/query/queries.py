@@ -1,4 +1,4 @@
-"""The queries of one party: on an index that is kept beside its items, and subscriptions that stand on it."""
+"""The queries of one party: on an index that is stored beside its items, and subscriptions on it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party
 
 CLOSURE_MAX = 1_000_000
-_FEW = 64  # items of a batch that are compared one by one
+_FEW = 64  # most items of a batch that are compared one by one
 
 
 class _Current:
-    """The index as it is now: it is another one after the item store was built again."""
+    """The current index, as a source of live queries. A rebuilt item store has a new index object."""
 
     def __init__(self, index: Callable[[], ItemIndex]) -> None:
         self._index = index
@@ -49,15 +49,16 @@ class _Current:
 
 
 class Queries:
-    """Runs queries on the party's index.
+    """Runs queries on the index of a party.
 
-    A new party has one from the start; one whose items were there before gets it with its first query, and keeps it.
+    A new party has an index from the start. A party whose items existed before gets one with its first query, and keeps
+    it.
     """
 
     def __init__(self, party: Party) -> None:
         self._party = party
         self._live: LiveQueries | None = None
-        self._observed: list[Subscription[Any]] = []  # those with a callback, which live until they are closed
+        self._observed: list[Subscription[Any]] = []  # subscriptions with a callback, which live until they are closed
 
     def _index(self) -> ItemIndex:
         index = self._party.processor.attach(ItemIndex)
@@ -65,7 +66,7 @@ class Queries:
         return index
 
     def _save(self, engine: Engine) -> None:
-        """Queries look at what is saved: all that is here, or inside a batch all that was there before it."""
+        """Save the state that queries read: everything applied; inside a batch, everything before the batch."""
         batch = self._party.processor.open_batch()
         if batch is None:
             engine.save()
@@ -73,18 +74,21 @@ class Queries:
             batch.save_before()
 
     def run(self, query: Query) -> Result:
-        """What a query finds now. Inside a batch, it finds what was there before it."""
+        """Run a query. Inside a batch, it finds the items as they were before the batch."""
         with self._party.processor.locked() as engine:
             return self._current(engine).run(query)
 
     def neighbours(self, item: bytes, way: Way) -> Result:
-        """Where a way leads to from one item, deleted or not, or from what it was forked into; but not what is deleted.
-        Inside a batch, as it was before."""
+        """Return the items that a way leads to from an item, or from its fork. Deleted items are left out.
+
+        Inside a batch, it finds the items as they were before the batch.
+        """
         with self._party.processor.locked() as engine:
             index = self._current(engine)
             return Result(tuple(index.edges(way, index.forks().lead(item), Deleted.HIDDEN)))
 
     def aggregate(self, query: Query) -> Any:
+        """Return the value of an aggregate query; with groups, a list of pairs (group, value)."""
         if query.aggregate is None:
             raise InvalidInput("an aggregate is asked with a query that counts or sums: `Query().count()`, `.sum(...)`")
         found = self.run(query)
@@ -109,7 +113,7 @@ class Queries:
         return subscription
 
     def parent_of(self, item: bytes) -> bytes:
-        """Where an item hangs, by the claims of all items; inside a batch, also by what that has done."""
+        """Return the parent of an item, from the claims of all items; inside a batch, with the changes of the batch."""
         with self._party.processor.locked() as engine:
             index = self._current(engine)
             if self._parents_unchanged(engine, index):
@@ -117,7 +121,7 @@ class Queries:
             return settle([item], _claims_of(engine, index)).get(item, b"")
 
     def above(self, item: bytes) -> list[bytes]:
-        """The items above one, the nearest first: settled once for all of them."""
+        """Return the ancestors of an item, the nearest first. All are settled together."""
         with self._party.processor.locked() as engine:
             index = self._current(engine)
             if self._parents_unchanged(engine, index):
@@ -125,7 +129,7 @@ class Queries:
             return lineage(item, cache(_claims_of(engine, index)))
 
     def _parents_unchanged(self, engine: Engine, index: ItemIndex) -> bool:
-        """Whether all hangs as the index has it: no batch is open, or a small one that moved and forked nothing."""
+        """True if the index has all parents: no batch is open, or a small one that moved and forked no item."""
         batch = self._party.processor.open_batch()
         if batch is None:
             return True
@@ -139,12 +143,15 @@ class Queries:
         )
 
     def lead(self, item: bytes) -> bytes:
-        """The item that an id leads to, through forks; inside a batch, as it was before."""
+        """Return the item that an id leads to through forks; inside a batch, as it was before the batch."""
         with self._party.processor.locked() as engine:
             return self._current(engine).forks().lead(item)
 
     def view_key(self, item: bytes) -> bytes:
-        """The inception key of the view that an item was forked from, also in an open batch; empty if it was not."""
+        """Return the inception key of the view that an item was forked from; empty if there is none.
+
+        Inside a batch, forks of the batch count, too.
+        """
         with self._party.processor.locked() as engine:
             batch = self._party.processor.open_batch()
             states = {each: engine.find(each) for each in (() if batch is None else batch.items)}
@@ -152,13 +159,13 @@ class Queries:
             return self._current(engine).forks(forks).view_key(item)
 
     def _current(self, engine: Engine) -> ItemIndex:
-        """The index, with all that is applied; inside a batch, with what was applied before."""
+        """Return the index with all applied changes; inside a batch, with those before the batch."""
         index = engine.items.index
         self._save(engine)
         return index if isinstance(index, ItemIndex) else self._index()
 
     def closure(self, item: bytes) -> list[bytes]:
-        """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
+        """Return an item and all items embedded in it or below it, transitively; and the links between them."""
         with self._party.processor.locked() as engine:
             index = self._current(engine)
             item = index.forks().lead(item)
@@ -177,6 +184,7 @@ class Queries:
             return sorted(found | set(inside))
 
     def close(self) -> None:
+        """End all subscriptions."""
         self._observed.clear()
         if self._live is not None:
             self._live.close()
@@ -184,8 +192,11 @@ class Queries:
 
 
 def _claims_of(engine: Engine, index: ItemIndex) -> ClaimsOf:
-    """The claims of items as they lead, in an open batch: of what is in memory as it is there, which has all that the
-    batch has touched; of all else as the index has it, for to load an item takes far longer."""
+    """Return a function that gives the claims of an item to parents, with forks resolved, in an open batch.
+
+    Items in memory count as they are in memory, which includes all changes of the batch. For other items the index is
+    read: loading an item takes far longer.
+    """
     forks = index.forks()
 
     def forked_to(item: bytes) -> bytes:

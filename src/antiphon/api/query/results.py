@@ -1,4 +1,4 @@
-"""`Results`: the items that a query found, as a sequence. Handles are made on demand; nothing else is loaded."""
+"""`Results`: the items that a query found, as a sequence. Handles are created on demand; nothing else is loaded."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _SHOWN = 5  # items in the repr of results
 
 
 class Results(Sequence[Item]):
-    """Items in the order of a query, as they were at one moment. Query again for those of another moment.
+    """The found items in the order of the query, at one moment. To see later changes, run the query again or subscribe.
 
-    `query(type=Recipe)` gives `Results[Object[Recipe]]`: each handle then reads as a `Recipe`.
+    `query(type=Recipe)` gives `Results[Object[Recipe]]`: each handle then reads as a `Recipe`. `ids` are the ids of the
+    items.
     """
 
     def __init__(self, party: Party, query: Query, ids: Iterable[bytes], record: type | None = None) -> None:
@@ -74,14 +75,14 @@ class Results(Sequence[Item]):
     @overload
     def of(self, kind: type[Record]) -> list[Object[Record]]: ...
     def of(self, kind: type[Any]) -> list[Any]:
-        """The items of one kind (`List`), or the objects of a class with a schema, typed for a type checker."""
+        """Return the items of one kind, such as `List`, or the objects of a class with a schema, as a typed list."""
         if issubclass(kind, Handle):
             return [handle for handle in self if isinstance(handle, kind)]
         name, objects = Schema.of(kind).name, [handle for handle in self if handle.model == ObjectModel.name]
         return [self._party.handle(handle.item, kind) for handle in objects if handle.type == name]
 
     def first(self) -> Item | None:
-        """The first item, or None if the query found nothing."""
+        """Return the first item, or None if the query found nothing."""
         return self[0] if self.ids else None
 
     def __repr__(self) -> str:

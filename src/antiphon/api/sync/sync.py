@@ -1,6 +1,6 @@
-"""Blocks and blobs from one store to another in one process: two folders on a machine, a stick that is carried, a test.
+"""Copy blocks and blobs between two stores in one process: two folders on a machine, a memory stick, a test.
 
-The network's own way, which asks and answers in pieces, is the mesh; what passes and what is checked is the same.
+Over a network, `antiphon.mesh` transfers the same data in requests and answers, with the same checks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
 
 
 def sync(one: Store, other: Store) -> int:
-    """Give each store what the other has of the parties that both follow, until neither lacks anything.
+    """Exchange the data of the parties that both stores have joined, until neither lacks anything.
 
-    Returns how many blocks moved. Whoever was admitted meanwhile joins; epochs are attested where policy asks for it,
-    and stood on, with the blobs of their snapshots where those are lacking.
+    Return the number of blocks that moved. Devices whose identity was admitted join. Epochs are attested as policy
+    says, and both stores move to new final epochs, with the blobs of their snapshots.
+
+    >>> import antiphon
+    >>> ada, bob = (antiphon.open(name, unprotected=True) for name in ("ada", "bob"))
+    >>> with ada, bob:
+    ...     party = ada.create_party("Household")
+    ...     bob.join(party.invite(bob.me))
+    ...     note = party.text("Hello")
+    ...     moved = antiphon.sync(ada, bob)
+    ...     str(bob.party(party.key).item(note.id))
+    'Hello'
     """
     total = 0
     while True:
@@ -40,7 +50,7 @@ def sync(one: Store, other: Store) -> int:
 
 
 class _Transfer(NamedTuple):
-    """What one store gave another, and whether that let it go on with epochs."""
+    """The number of blocks and blobs that one store gave to another, and true if the receiver made progress."""
 
     blocks: int
     blobs: int = 0
@@ -57,21 +67,21 @@ def _transfer(giver: Store, taker: Store, key: bytes) -> _Transfer:
         learn_view_id(taker, there)
     written = store.transaction
     before = _open_party(taker, key)
-    said = store.transaction != written  # it has joined, or said in a child where feeds end
+    wrote = store.transaction != written  # it has joined, or ended feeds in a child party
     begins = taker.manager.epochs(key).begins() if before is not None else {}
     blocks = copy_feeds(giver.manager.feeds, store, key, begins, keeps=taker.held_views.keeps(key))
     parent = parent_of(store, key)
-    if parent is not None:  # a child is judged by its parent's control feeds, also where nobody follows the parent
+    if parent is not None:  # a child is judged by its parent's control feeds, even if nobody joined the parent
         blocks += copy_feeds(giver.manager.feeds, store, parent, control=True)
     written = store.transaction
     party = _open_party(taker, key)
     if party is None:
         return _Transfer(blocks)
     party.refresh()
-    said = said or store.transaction != written
+    wrote = wrote or store.transaction != written
     if party.processor.is_held():  # inside a batch
-        return _Transfer(blocks, moved=said)
-    moved = party.epochs.step() or said
+        return _Transfer(blocks, moved=wrote)
+    moved = party.epochs.step() or wrote
     view = taker.held_views.partial_party(party)
     if view is not None:
         return _Transfer(blocks, 0 if there is None else _transfer_view(there, party, view), moved)
@@ -79,7 +89,7 @@ def _transfer(giver: Store, taker: Store, key: bytes) -> _Transfer:
 
 
 def _transfer_view(there: Party, party: Party, view: PartialParty) -> int:
-    """What a device that follows a view alone wants; and the rest, where it wants the whole party again."""
+    """Transfer the data of a held view; and the rest of the party, if the receiver is to hold the whole party again."""
     came = fetch_view(there, party, view)
     if party.store.held_views.wants_whole(party.key):
         rest, whole = fetch_rest(there, party)
@@ -92,7 +102,7 @@ def _transfer_view(there: Party, party: Party, view: PartialParty) -> int:
 def _open_party(store: Store, key: bytes) -> Party | None:
     try:
         return store.party(key)
-    except MissingBlocks:  # its genesis has not come yet
+    except MissingBlocks:  # its genesis has not arrived yet
         return None
 
 
@@ -105,10 +115,13 @@ def copy_feeds(
     control: bool = False,
     keeps: Callable[[int, bytes], bool] | None = None,
 ) -> int:
-    """Everything that one feed store has of a party, into another; every hash, body and signature is checked.
+    """Copy the blocks of a party from one feed store to another. Every hash, body and signature is checked.
 
-    `begins` says where a feed may begin whose first blocks are in an epoch that the target stands on. With `control`,
-    only control feeds are copied. `keeps` says by kind and item which bodies are wanted, where not all are.
+    - `begins`: where a feed may begin if its first blocks are inside the epoch of the target.
+    - `control`: copy control feeds only.
+    - `keeps`: a function (kind, item) that is True for the bodies to copy; by default all.
+
+    Returns the number of blocks.
     """
     have = {record.feed: record.length for record in target.feeds(party)}
     moved = 0
@@ -121,10 +134,10 @@ def copy_feeds(
         for span in source.spans(record.feed, max(record.start, have.get(record.feed, 0))):
             if keeps is not None:
                 span = span.keeping(keeps)
-            elif BodyState.LEFT_OUT in span.states:  # from one who follows a view: others have them whole
+            elif BodyState.LEFT_OUT in span.states:  # the source holds one view alone: other stores have all bodies
                 break
             try:
                 moved += target.ingest_bytes(span.encode(), base).added
-            except (RefusedBlocks, MissingBlocks):  # the quarantine has the reason; the feed goes no further
+            except (RefusedBlocks, MissingBlocks):  # the quarantine has the reason; the rest of the feed is not taken
                 break
     return moved

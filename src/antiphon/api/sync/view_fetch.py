@@ -1,7 +1,6 @@
-"""What passes between two stores when one follows a view alone: the list of what belongs to it, blobs, bodies.
+"""Transfer of a held view from one store to another: the list of items that belong to it, blobs and bodies.
 
-All of it is checked where it comes in: blobs by their CIDs, bodies by their headers, and what is on a list by what the
-items themselves say.
+Everything is checked on arrival: blobs by their CIDs, bodies by their headers, and the list by the items themselves.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def fetch_view(giver: Party, taker: Party, view: PartialParty) -> int:
-    """Until the taker wants nothing more that the giver has; returns how many lists, blobs and bodies came."""
+    """Fetch until the taker wants nothing more that the giver has. Return the number of lists, blobs and bodies."""
     source, theirs, ours, total = giver.epochs.views, giver.processor.blobs, taker.processor.blobs, 0
-    with taker.store.held_views.step_lock, ours.putting():  # nobody collects them before the party stands on them
+    with taker.store.held_views.step_lock, ours.putting():  # no garbage collection before the party uses the blobs
         view.step()
         while moved := _answer(source, view) + take_blobs(theirs, ours, view.blobs()) + _bodies(source, view):
             total += moved
@@ -31,22 +30,27 @@ def fetch_view(giver: Party, taker: Party, view: PartialParty) -> int:
 
 
 def _answer(source: ViewSource, view: PartialParty) -> int:
+    """Answer the view's request for the list of items that belong to it. Return the number of answers."""
     ask = view.ask()
     if ask is None:
         return 0
     try:
         view.take_list(ask, source.belonging(ask.snapshot, ask.roots))
-    except MissingBlob:  # who gives does not have that snapshot whole
+    except MissingBlob:  # the giver does not have the complete snapshot
         return 0
     return 1
 
 
 def _bodies(source: ViewSource, view: PartialParty) -> int:
+    """Copy the bodies that the view requests. Return their number."""
     return sum(view.take_bodies(feed, source.bodies(feed, seqs)) for feed, seqs in view.bodies().items())
 
 
 def fetch_rest(giver: Party, taker: Party) -> tuple[int, bool]:
-    """For one that wants all of a party again: bodies outside its epoch, and the snapshot. How much came; is it all?"""
+    """For a store that is to hold the whole party again: fetch the bodies outside its epoch, and the snapshot.
+
+    Return the number of bodies and blobs, and whether everything has arrived.
+    """
     base, ours = taker.processor.engine.base, taker.processor.blobs
     moved, whole = 0, True
     for record in taker.processor.store.feeds(taker.key):
@@ -64,7 +68,7 @@ def fetch_rest(giver: Party, taker: Party) -> tuple[int, bool]:
 
 
 def _left_out(store: FeedReader, feed: bytes, start: int) -> list[list[int]]:
-    """The seqs of bodies that were left out, by span."""
+    """Return the seqs of the bodies that were left out, by span."""
     return [
         [span.first + at for at in range(low, high) if span.states[at] == BodyState.LEFT_OUT]
         for span, low, high in store.runs(feed, start)
@@ -73,6 +77,7 @@ def _left_out(store: FeedReader, feed: bytes, start: int) -> list[list[int]]:
 
 
 def _fill(giver: Party, taker: Party, feed: bytes, seqs: list[int]) -> set[int]:
+    """Copy bodies that were left out. Return their seqs."""
     filled: set[int] = set()
     while bodies := giver.epochs.views.bodies(feed, set(seqs) - filled):
         taker.processor.store.fill(feed, bodies)

@@ -1,7 +1,8 @@
-"""The values that Python objects had when they were read from items, so that saving one writes only what was changed.
+"""Remembers the values that Python objects had when they were read, so that saving writes only changed fields.
 
-An object is known by its identity for as long as it lives. An instance of a class with slots cannot be watched, so it
-is kept alive instead, with a thousand others at most. A copy is another object, and is not known.
+An object is identified by its `id` as long as it lives. An instance of a class with slots cannot be observed by a weak
+reference, so it is kept alive instead, together with at most a thousand others. A copy is another object, and is not
+known.
 """
 
 from __future__ import annotations

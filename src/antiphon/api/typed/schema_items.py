@@ -1,10 +1,11 @@
-"""The items of a party that hold schemas, and which of them holds for an object.
+"""The items of a party that hold schemas, and the schema of each object.
 
-Everybody who may write to the party may write to these items too. So an object names its schema twice: by the item, and
-by a seal over the schema's name, version and text. An item that somebody has rewritten does not fit the seals any more:
-it is then no schema to those objects, and whoever next needs the right one finds or makes another item for it.
+Everybody who may write to the party may also write to these items. So an object names its schema twice: by the item,
+and by a seal, a hash of the schema's name, version and text. If somebody rewrites the item, it no longer matches the
+seals of its objects, and they ignore it. The next device that needs the original schema finds or creates another item
+for it.
 
-What peers wrote is compared as text first. It is compiled only to check an object that it is the schema of.
+The schema of a peer is first compared as text. It is compiled only to check an object that has this schema.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party
 
 SCHEMA_TYPE = "antiphon/schema"
-ITEM, SEAL = "schema", "schema_seal"  # metadata of an object
+ITEM, SEAL = "schema", "schema_seal"  # metadata keys of an object
 _TAG = b"antiphon.schema.seal.v1"
 _KNOWN_MAX = 1024
 
 
 class _CachedSchema(NamedTuple):
-    """What an item says, and the schema that it gives; None where it is none that may be used."""
+    """The document of an item, and its compiled schema; None if it cannot be used."""
 
     document: Document
     schema: Schema[Any] | None
 
 
 def seal_of(schema: Schema[Any] | Document) -> bytes:
-    """What names a schema for good: SHA-256 over its name, version and text."""
+    """Return the seal of a schema: SHA-256 of its name, version and text."""
     return sha256(_TAG + f"{schema.name}\0{schema.version}\0".encode() + schema.digest).digest()
 
 
 class SchemaItems:
-    """Finds, makes and reads the items that hold a party's schemas."""
+    """Finds, creates and reads the items that hold the schemas of a party."""
 
     def __init__(self, party: Party) -> None:
         self._party = party
@@ -52,7 +53,7 @@ class SchemaItems:
         self._known: dict[bytes, _CachedSchema] = {}
 
     def register(self, schema: Schema[Any]) -> Object:
-        """The item of a schema; made, if the party has none that holds the same."""
+        """Return the item of a schema; create it if the party has none with the same schema."""
         item = self.find(schema)
         if item is None:
             item = self._party.object(to_document(schema), name=schema.name, type=SCHEMA_TYPE)
@@ -60,10 +61,10 @@ class SchemaItems:
         return item
 
     def find(self, schema: Schema[Any]) -> Object | None:
-        """The item that holds a schema now, whatever it once held."""
+        """Return the item that now holds a schema, whatever it held before; None if there is none."""
         seal = seal_of(schema)
         known = self._ids.get(seal)
-        if known is None or self._seal_at(known) != seal:  # rewritten, or its batch was taken back
+        if known is None or self._seal_at(known) != seal:  # rewritten, or its batch was rolled back
             where = Fact.TYPE.is_(SCHEMA_TYPE) & (prop("name") == schema.name) & (prop("version") == schema.version)
             ids = self._party.query(Query(where)).ids
             known = next((item for item in ids if self._seal_at(item) == seal), None)
@@ -74,17 +75,17 @@ class SchemaItems:
         return found if isinstance(found, Object) else None
 
     def all(self) -> list[Schema[Any]]:
-        """The schemas that the party holds, by name and version."""
+        """Return the schemas that the party holds, by name and version."""
         found = [self._schema_at(item) for item in self._party.query(type=SCHEMA_TYPE).ids]
         return sorted((schema for schema in found if schema), key=lambda schema: (schema.name, schema.version))
 
     def assign(self, item: Object[Any], described: Object[Any], schema: Schema[Any]) -> None:
-        """Let an object have a schema, which the item that is passed holds."""
+        """Assign a schema to an object. `described` is the item that holds the schema."""
         metadata: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
         item.item.set_all_metadata(metadata)
 
     def of(self, described: Mapping[str, Any]) -> Schema[Any] | None:
-        """The schema of an object with this metadata, if it has one and it is here."""
+        """Return the schema of an object with this metadata; None if it has none, or the schema is not here."""
         reference, seal = described.get(ITEM), described.get(SEAL)
         if not isinstance(reference, Reference) or reference.party:
             return None
@@ -102,7 +103,7 @@ class SchemaItems:
         return None if document is None else seal_of(document)
 
     def _document_at(self, item: bytes) -> Document | None:
-        """What an item says; None if it is not here, or says nothing of a schema."""
+        """Return the schema document of an item; None if the item is not here, or holds none."""
         with self._party.processor.locked() as engine:
             state = engine.find(item)
             if state is None or state.name != ObjectModel.name or not isinstance(state.model, ObjectModel):
@@ -112,12 +113,13 @@ class SchemaItems:
         try:
             return read_document(value)
         except InvalidInput:
-            return None  # somebody broke it; its objects are then read as they are
+            return None  # a peer wrote an invalid one; its objects are then read without a schema
 
     def _schema_at(self, item: bytes, seal: Value = None) -> Schema[Any] | None:
-        """The schema that an item holds, with a seal the one that it names; None if there is none that may be used.
+        """Return the schema that an item holds; None if there is none that can be used. With a seal, it must match.
 
-        Compiled without the party's lock, unless the caller has it: a peer's may take most of a second.
+        It is compiled without the lock of the party, unless the caller holds it: compiling the schema of a peer may
+        take most of a second.
         """
         document = self._document_at(item)
         if document is None or (seal is not None and seal_of(document) != seal):

@@ -1,4 +1,4 @@
-"""Typed items of one party: schemas that are items themselves, and objects that are checked against them when written.
+"""The typed objects of one party. Schemas are items themselves, and objects are checked against them when written.
 
 >>> import antiphon
 >>> from dataclasses import dataclass
@@ -15,8 +15,9 @@ Traceback (most recent call last):
 ...
 antiphon.schema.errors.SchemaViolation: does not fit the schema task 1: at done: expected a bool, found text 'soon'
 
-Whoever holds the schema's item checks with it, with or without the class. What peers wrote is never refused for it:
-reading is tolerant, and only what a batch touches is checked.
+Every device that holds the item of the schema checks its own writes, with or without the Python class. Messages of
+other devices are never refused because of a schema: reading is tolerant, and only the paths that a batch writes are
+checked.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _LATEST = Stamp(1 << 62, bytes(32), 1 << 62)
 
 
 class Schemas:
-    """The schemas of a party, and the objects that have one."""
+    """The schemas of a party (`party.schemas`), and the objects that have one."""
 
     def __init__(self, party: Party) -> None:
         self._party = party
@@ -67,7 +68,11 @@ class Schemas:
     # -- schemas are items
 
     def register(self, source: Any, migrations: Migrations | None = None) -> Object:
-        """The item of a schema, a class or a JSON Schema; made, if the party has none that is the same."""
+        """Return the item of a schema; create it if the party has no item with the same schema.
+
+        `source` is a `Schema`, a class, or a JSON Schema. `migrations` upgrade objects of older versions when they are
+        read.
+        """
         schema = source if isinstance(source, Schema) else Schema.of(source)
         if migrations is not None:
             if not same(migrations.schema, schema):
@@ -76,20 +81,20 @@ class Schemas:
         return self._items.register(schema)
 
     def all(self) -> list[Schema[Any]]:
-        """The schemas that the party holds, by name and version."""
+        """Return the schemas that the party holds, by name and version."""
         return self._items.all()
 
     def of(self, item: Object[Any]) -> Schema[Any] | None:
-        """The schema of an object, if it has one and it is here."""
+        """Return the schema of an object; None if it has none, or the schema is not on this device."""
         return self._items.of(item.metadata)
 
     # -- objects
 
     def create(self, thing: T, *, parent: Handle | None = None, name: str = "") -> Object[T]:
-        """A new object of the schema of a Python object."""
+        """Create an object from an instance of a class with a schema."""
         schema = Schema.of(type(thing))
         values = schema.write(thing)
-        self._items.find(schema)  # here, since inside a batch what came last is not found
+        self._items.find(schema)  # before the batch: queries inside a batch do not find the newest items
         with self._party.processor.batch():
             described = self._items.register(schema)
             made = Object(self._party, self._party.object(parent=parent, name=name).item, type(thing))
@@ -99,7 +104,7 @@ class Schemas:
         return made
 
     def assign(self, item: Object[Any], source: Any) -> None:
-        """Give an object a schema; its value must fit."""
+        """Assign a schema to an existing object. `SchemaViolation` if its value does not fit."""
         schema = source if isinstance(source, Schema) else Schema.of(source)
         self._items.find(schema)
         with self._party.processor.batch():
@@ -108,7 +113,7 @@ class Schemas:
             self._items.assign(item, described, schema)
 
     def read(self, item: Object[Any], cls: type[T]) -> Read[T]:
-        """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
+        """Read an object as an instance of a class. The result also lists problems and unknown keys."""
         found = self._reading(item, Schema.of(cls))
         self._remember(item, found.object, found.before)
         return found
@@ -133,7 +138,7 @@ class Schemas:
     def save(self, item: Object[Any], thing: Any, since: Any = None) -> None:
         """Write the fields of an instance that changed since it was read from an item, and no others.
 
-        `since` is the instance that was read, or what `read_as` returned, if `thing` is another instance.
+        `since` is the instance that was read, or the result of `read_as`, if `thing` is another instance.
         """
         schema = Schema.of(type(thing))
         after = schema.write(thing)
@@ -142,7 +147,10 @@ class Schemas:
         self._remember(item, thing, after)
 
     def _before(self, item: Object[Any], thing: Any, since: Any) -> dict[str, Value]:
-        """The values that were read. Not those of now: a concurrent change by others would look like one to undo."""
+        """Return the values that the instance was read with.
+
+        The current values of the item would be wrong: a concurrent change by others would look like a change to undo.
+        """
         if isinstance(since, Read):
             before = since.before
         else:
@@ -184,14 +192,14 @@ class Schemas:
             item.item.edit("increment", path, by)
         except InvalidMutation:
             raise
-        except InvalidInput:  # a number that was written as a value: from here on it counts
+        except InvalidInput:  # the number was written as a plain value: make it a counter
             found = item.plain_at(path)
             item.item.edit("counter", path, by + (found if isinstance(found, int) else 0))
 
     def migrate(self, migrations: Migrations) -> int:
-        """Bring the objects of older versions of a schema to this one, each in a batch; returns how many there were.
+        """Upgrade all objects of older versions of a schema, each in a batch of its own. Return how many were upgraded.
 
-        Those that cannot be brought there stay as they are, and an error names them after the others are done.
+        Objects that cannot be upgraded stay unchanged; after all others are done, an error names them.
         """
         schema = migrations.schema
         described = self.register(schema, migrations)
@@ -207,11 +215,14 @@ class Schemas:
                 failed.append(f"item {item.id}: {error}")
         if failed:
             shown = "; ".join(failed[:_FAILED_SHOWN])
-            raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {shown}")
+            raise InvalidInput(f"{done} objects were upgraded to {schema}, and {len(failed)} could not be: {shown}")
         return done
 
     def _migrate(self, item: Object[Any], version: int, migrations: Migrations, described: Object[Any]) -> None:
-        """The steps are the caller's code, and run before the batch: again, if the object was changed meanwhile."""
+        """Upgrade one object. The steps are code of the application, so they run outside of the batch, without a lock.
+
+        If the object was changed meanwhile, they run again.
+        """
         for _ in range(_TRIES_MAX):
             with self._party.processor.locked():
                 seen, value = item.item.timeframe, item.item.value
@@ -220,7 +231,7 @@ class Schemas:
                 if item.item.timeframe == seen:
                     self._write_upgraded(item, migrations.schema, value, upgraded, described)
                     return
-        raise InvalidInput(f"it was changed each time that it was looked at, {_TRIES_MAX} times; try again")
+        raise InvalidInput(f"it was changed during each of {_TRIES_MAX} attempts; try again")
 
     def _write_upgraded(
         self,
@@ -232,14 +243,14 @@ class Schemas:
     ) -> None:
         with self._party.processor.batch():
             self._apply(item, schema, value, upgraded)
-            for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
+            for key in sorted(item.item.value.keys() - upgraded.keys()):  # a step removed it
                 item.item.edit("delete", key)
             self._items.assign(item, described, schema)
 
     # -- checking
 
     def check(self, batch: Batch) -> None:
-        """Refuse a batch after which what it touched would not fit."""
+        """Refuse a batch if the paths that it writes do not fit the schemas of their objects."""
         for item in batch.items:
             state = self._party.processor.engine.entry(item).item
             if state is None or state.name != ObjectModel.name or state.meta is None or not META.has(state.meta, ITEM):
@@ -254,7 +265,7 @@ class Schemas:
 
 
 def _touched(batch: Batch, state: ItemState) -> Iterator[Sequence[Any]]:
-    """The paths that a batch writes; the empty one, which is the whole, if it makes the object or gives it a schema."""
+    """Yield the paths that a batch writes; the empty path if it creates the object or assigns a schema."""
     for kind, _, message in batch.drafts(state.id):
         if kind == Kind.GENESIS:
             yield ()
@@ -267,5 +278,5 @@ def _touched(batch: Batch, state: ItemState) -> Iterator[Sequence[Any]]:
 
 
 def _concerns(path: Sequence[Any], touched: list[Sequence[Any]]) -> bool:
-    """Whether one of the two paths leads to the other."""
+    """True if one of the two paths is a prefix of the other."""
     return any(list(path[: len(one)]) == list(one[: len(path)]) for one in touched)
