@@ -47,7 +47,7 @@ class Goals(NamedTuple):
 
 
 FULL_GOALS = Goals(appended={100: 5.0, 1000: 5.0, 1: 3.0}, arrow=1e6, ingested=20.0, memory=200.0)
-QUICK_GOALS = Goals(appended={100: 3.0, 1000: 3.0, 1: 1.5}, arrow=1e6, ingested=20.0, memory=200.0)
+QUICK_GOALS = Goals(appended={100: 3.0, 1000: 3.0, 1: 1.5}, arrow=5e5, ingested=20.0, memory=200.0)
 
 NOTES = (
     "Bodies are 150 random bytes, the same on both sides and made before the clock starts; to each we add 16 bytes of "
