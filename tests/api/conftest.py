@@ -1,4 +1,4 @@
-"""What the tests of the API share: Ada, who founds a party, and Bob, who is invited to it."""
+"""Fixtures of the API tests: Ada, who creates a party, and Bob, who is invited to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon.snapshot import BlobStore
 @antiphon.typed("task")
 @dataclass
 class Task:
-    """What the tests of typed objects write."""
+    """The class of the typed objects in tests."""
 
     title: str
     done: bool = False
@@ -31,7 +31,7 @@ def blobs(store: Store) -> BlobStore:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A store where nobody else is needed."""
+    """A store for tests of one device."""
     with antiphon.open(tmp_path / "home", unprotected=True) as made:
         yield made
 
@@ -55,7 +55,7 @@ def party(ada: Store) -> Party:
 
 @pytest.fixture
 def theirs(ada: Store, bob: Store, party: Party) -> Party:
-    """The same party on Bob's device; what is written is apart until `sync`."""
+    """The same party on Bob's device; writes of the two devices are separate until `sync`."""
     bob.join(party.invite(bob.me))
     antiphon.sync(ada, bob)
     return bob.party(party.key)

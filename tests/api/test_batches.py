@@ -1,4 +1,4 @@
-"""Batches of the API: what queries find inside them, and what they cost."""
+"""Batches of the API: results of queries inside them, and their cost."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_a_batch_did_before_a_query_stays_or_goes_with_it(ada: Store, party
 
 
 def test_a_batch_saves_nothing_unless_it_is_asked(party: Party) -> None:
-    """Else it would cost many times what the same writes cost without it."""
+    """Otherwise the batch would cost many times as much as the same writes without it."""
     item = party.object({"n": 0})
     for number in range(3):
         with party.batch():
@@ -81,7 +81,7 @@ def test_a_batch_saves_nothing_unless_it_is_asked(party: Party) -> None:
     )
 )
 def test_queries_in_batches_change_nothing(party: Party, batches: list[list[tuple[int, str]]]) -> None:
-    """With queries in them or without, batches come to the same, and each query finds what stood at the start."""
+    """Batches have the same result with and without queries; a query finds the state at the start."""
     items = [party.object({"n": number}) for number in range(3)]
     plain = {item.id: dict(item.value) for item in items}
     for steps in batches:

@@ -1,4 +1,4 @@
-"""A party goes from one home to another as a file."""
+"""A party is exported from one home and imported into another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Light-weight parties: a chess game in a child, a hundred items in its parent, each with a history of its own."""
+"""Child parties: a chess game in a child, a hundred items in its parent, each with its own history."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_new_device_begins_at_the_childs_epoch(
 
 @contextmanager
 def _watching(read: list[bytes]) -> Iterator[None]:
-    """Which feeds are read from, while this lasts."""
+    """Record the feeds that are read inside the block."""
     runs, blocks = FeedStore.runs, FeedStore.read
 
     def spy_runs(self: FeedStore, feed: bytes, *rest: Any) -> Any:
@@ -229,7 +229,7 @@ def test_a_revocation_in_the_parent_takes_effect_in_the_child(
 def test_a_revoked_member_who_does_not_look_writes_for_nobody(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
-    """Bob gets nothing of the club any more, and writes on in the game. Ada's device has said where he ends."""
+    """Bob gets nothing of the club any more, and writes on in the game. Ada's device has ended his feeds there."""
     kept = his.object({"by": "Bob"})
     sync(ada, bob)
     party.revoke(bob.me)
@@ -246,7 +246,7 @@ def test_a_revoked_member_who_does_not_look_writes_for_nobody(
 def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_comes(
     ada: Store, bob: Store, party: Party, theirs: Party, game: Party, his: Party, tmp_path: Path
 ) -> None:
-    """Eve, an editor, hears of the revocation first: nothing of Bob's counts. Then Ada opens the game, and it does."""
+    """Eve, an editor, gets the revocation first: Bob's messages are void. Ada opens the game: they are valid."""
     with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
         sync(ada, eve)
@@ -286,7 +286,7 @@ def test_what_an_epoch_of_the_child_holds_no_revocation_in_the_parent_takes(
 def test_an_attester_refuses_an_epoch_of_the_child_that_lacks_a_revocation_in_the_parent(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
-    """Bob, who generates the game's epochs, is revoked in the club, and declares one as if he had not heard."""
+    """Bob, who generates the game's epochs, is revoked in the club, and declares one before he sees the revocation."""
     game.epochs.set_policy(generator=bob.device, attesters=[ada.device, bob.device])
     sync(ada, bob)
     his.object({"by": "Bob"})

@@ -1,4 +1,4 @@
-"""Threads of Python on one party: writing, querying and being told, all at once."""
+"""Threads on one party: concurrent writes, queries and callbacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITES = 25
 
 
 def run_together(*works: Callable[[], None]) -> None:
-    """Each in a thread of its own; what one raises is raised here."""
+    """Run each function in a thread of its own; raise the first exception here."""
     errors: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""No thread waits for one that waits for it: parties, the store, and code that the application hands in."""
+"""No deadlocks: between parties, the store, and code of the application."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def background(work: Callable[[], object]) -> threading.Thread:
 
 
 def finishes(work: Callable[[], object]) -> bool:
-    """Whether another thread gets through with it."""
+    """True if another thread completes the action in time."""
     thread = background(work)
     thread.join(SECONDS)
     return not thread.is_alive()
@@ -214,7 +214,7 @@ class NewChore:
 
 
 class Picky:
-    """Equal to a text; whoever asks runs this."""
+    """Equal to a text; comparing it runs a function."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""What an operator or an application does about epochs: erase, let go by itself, look back."""
+"""Upkeep of epochs: erasing messages, automatic pruning, reading earlier epochs."""
 
 from __future__ import annotations
 

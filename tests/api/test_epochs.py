@@ -1,4 +1,4 @@
-"""Epochs as an application sees them: declared, attested over an exchange, pruned, and begun with on a new device."""
+"""Epochs of an application: declared, attested by `sync`, pruned, and the start of a new device."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_a_reader_boots_from_an_epoch_too(tmp_path: Path, ada: Store, party: Par
 def test_a_device_that_may_have_forgotten_its_votes_says_so_and_exchanges_on(
     tmp_path: Path, ada: Store, party: Party
 ) -> None:
-    """Its folder is an old copy: what it said about the epoch may stand in a feed that it does not have whole."""
+    """Its folder is an old copy: its votes on the epoch may be in blocks of its feed that it lacks."""
     with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob:
         bob.join(party.invite(bob.me))
         sync(ada, bob)

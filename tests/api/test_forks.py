@@ -1,4 +1,4 @@
-"""Forks: whatever names the old item leads to the new one, in handles, in queries and in what stands on them."""
+"""Forks: every reference to the old item leads to the new one, in handles, queries and subscriptions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_fork_of_a_view_is_that_view(ada: Store, party: Party) -> None:
 
 
 def test_a_fork_is_not_hung_below_itself(party: Party, item: Object) -> None:
-    """The child hangs under the fork, in other words."""
+    """The parent of the child is the fork."""
     child = party.object(parent=item)
     made = item.fork(version=2)
     with pytest.raises(InvalidInput, match="itself or below it"):

@@ -1,4 +1,4 @@
-"""Garbage: what no party refers to goes, and nothing else, whatever happens meanwhile."""
+"""Garbage collection: only blobs that no party refers to are deleted, also under concurrent writes."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_a_party_of_which_nothing_has_come_is_no_hindrance(store: Store, tmp_pat
 
 
 def test_nothing_goes_while_a_party_waits_for_the_snapshot_that_it_stood_on(store: Store) -> None:
-    """Which files it has stands in that snapshot alone, once the messages are pruned."""
+    """Once the messages are pruned, only the snapshot says which files the party has."""
     party = store.create_party()
     file = party.file(ONE)
     root = Cid(party.epochs.declare().snapshot)

@@ -1,4 +1,4 @@
-"""One view alone: a phone that follows a board, and holds nothing else of a large party but headers."""
+"""Held views: a phone holds one board of a large party, and only the headers of everything else."""
 
 from __future__ import annotations
 

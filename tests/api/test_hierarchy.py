@@ -1,4 +1,4 @@
-"""Where items hang: however deep that is, and whatever circles peers have closed; and where they hung then."""
+"""Parents of items: in deep trees, with cycles that peers have closed, and at earlier times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVES = st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 5)), ma
 
 
 def above(party: Party, item: bytes) -> list[bytes]:
-    """One by one, as nobody should."""
+    """Ask for one parent after the other, the slow way."""
     found: list[bytes] = []
     while item := party.parent_of(item):
         found.append(item)
@@ -26,7 +26,7 @@ def above(party: Party, item: bytes) -> list[bytes]:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=MOVES)
 def test_what_is_above_is_the_parents_one_by_one(party: Party, moves: list[tuple[int, int | None]]) -> None:
-    """Claims are written without a check, as a hostile peer writes them: circles and all."""
+    """Claims are written without a check, as a hostile peer writes them: with cycles."""
     items = [party.object() for _ in range(6)]
     with party.batch():
         items += [party.object() for _ in range(2)]
@@ -44,7 +44,7 @@ def test_what_is_above_is_the_parents_one_by_one(party: Party, moves: list[tuple
 def test_a_batch_knows_where_things_will_hang(
     party: Party, moves: list[tuple[int, int | None]], forks: list[tuple[int, int]]
 ) -> None:
-    """Forks and all: what is asked inside is what is there when it is over, by the index."""
+    """With forks: the answers inside a batch equal the answers of the index after it."""
     items = [party.object() for _ in range(6)]
     with party.processor.batch() as batch:  # what was just made need not be saved
         for child, parent in moves:
@@ -77,7 +77,7 @@ def test_nothing_is_hung_below_itself(party: Party) -> None:
 
 
 def test_moving_deep_down_is_one_walk(party: Party) -> None:
-    """Once, each item above was asked for all that is above it."""
+    """A former version computed the ancestors of each ancestor again."""
     deepest, other = chain(party, 1000)[-1], party.object()
     party.queries.above(bytes(deepest.id))
     began = time.perf_counter()

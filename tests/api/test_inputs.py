@@ -1,4 +1,4 @@
-"""What is handed in wrongly is refused where it comes in, in words that help; and peers may write anything."""
+"""Wrong arguments are refused with an error that names the expected value; peers may write anything."""
 
 from __future__ import annotations
 

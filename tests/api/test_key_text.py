@@ -1,4 +1,4 @@
-"""Keys, invitations and locators as text: they come back as they were, and a slip of one character is found."""
+"""Keys, invitations and locators as text: they are read back unchanged, and a wrong character is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links, closures, dangling ends, and circles that two devices close between them."""
+"""Links, closures, dangling ends, and cycles that two devices close concurrently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_link_is_inside_one_party(ada: Store, party: Party) -> None:
 
 
 def test_an_end_that_is_not_here_is_none(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
-    """Bob revoked before Ada has the item that he linked to: its genesis never counts here."""
+    """Bob revoked before Ada has the item that he linked to: its genesis is void here."""
     card = party.object()
     with theirs.processor.batch():
         far = theirs.object({"title": "Far"})

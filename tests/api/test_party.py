@@ -1,4 +1,4 @@
-"""A party: making items, members, batches, the root, what belongs to it."""
+"""A party: creating items, members, batches, the root item, closures."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_members_are_invited_with_a_role_and_revoked(ada: Store, bob: Store, par
 def test_who_is_admitted_again_writes_on_without_a_restart_in_new_feeds(
     ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:
-    """The device went on with its ended feeds, and could not write before its store was opened anew."""
+    """Formerly the device kept its ended feeds, and could not write until its store was opened again."""
     before = theirs.object({"title": "Salt"})
     sync(ada, bob)
     party.revoke(bob.me)

@@ -1,4 +1,4 @@
-"""References: inside a party, to another one, and to what is not here."""
+"""References: inside a party, into another party, and to items that are not here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry of names: a file that is replaced whole, and models that are loaded by name."""
+"""The registry of names: a file that is replaced atomically, and models that are loaded by name."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def test_a_model_is_loaded_by_its_name() -> None:
     [
         (RegistryEntry("test/x", "model", entry="no.such.module:X", package="test-x"), "install test-x"),
         (RegistryEntry("test/x", "model", entry="json:Nothing"), "cannot be loaded"),
-        (RegistryEntry("test/x", "model", entry="json"), "stands for no model"),
-        (RegistryEntry("test/x", "model", entry="json:JSONDecoder"), "stands for no model"),
-        (RegistryEntry("test/counted", "view class", entry=COUNTED.entry), "stands for no model"),
+        (RegistryEntry("test/x", "model", entry="json"), "names no model"),
+        (RegistryEntry("test/x", "model", entry="json:JSONDecoder"), "names no model"),
+        (RegistryEntry("test/counted", "view class", entry=COUNTED.entry), "names no model"),
         (RegistryEntry("test/counted", "model", version=2, entry=COUNTED.entry), "is the model test/counted 1, not"),
     ],
 )

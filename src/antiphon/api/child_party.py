@@ -67,7 +67,7 @@ def open_child(parent: Party, key: bytes) -> Party:
     if machine.parent is None or machine.parent.party != parent.key or not genesis_in_force(child):
         raise NotAuthorised(
             f"party {child.key.short} is no child of party {parent.key.short}: its genesis names another, or none, or "
-            "is by somebody who may not write there"
+            "is by an identity that may not write there"
         )
     return child
 

@@ -123,7 +123,7 @@ def load_model(record: RegistryEntry) -> type[Model[Any]]:
             + (f"; install {record.package}" if record.package else "")
         ) from None
     if not isinstance(found, type) or not issubclass(found, Model):
-        raise UnknownModel(f"the name {record.name} stands for no model: its entry is {record.entry!r}")
+        raise UnknownModel(f"the name {record.name} names no model: its entry is {record.entry!r}")
     if (found.name, found.version) != (record.name, record.version):
         raise UnknownModel(f"{record.entry} is the model {found.name} {found.version}, not {record.name}")
     return found

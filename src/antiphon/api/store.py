@@ -485,7 +485,7 @@ def _keys(
             raise InvalidInput(
                 f"{str(path.parent)!r} holds no store yet; to make one, choose how its private keys are kept: "
                 "passphrase='…' encrypts them, keyring=True encrypts them with a key in the system's keyring, and "
-                "unprotected=True leaves them readable for whoever can read the folder"
+                "unprotected=True leaves them readable for anybody who can read the folder"
             )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

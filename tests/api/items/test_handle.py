@@ -1,4 +1,4 @@
-"""What every item has: metadata, a place, a life, a past, observers, and a list of who may write to it."""
+"""Members of every item: metadata, hierarchy, deletion, history, observers, and writers."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class LoudNotes(Notes):
 
 @pytest.fixture
 def noted(party: Party) -> Handle:
-    """A note of the older version, with everything that is known about it."""
+    """A note of the older version, with all kinds of metadata."""
     party.store.models.register(Notes)
     note = party.create("test/notes", name="Note", type="note", parent=party.object(name="Board"))
     note.edit("put", "a", "milk")

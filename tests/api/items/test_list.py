@@ -1,4 +1,4 @@
-"""A list is like Python's: slices, negative places, methods and errors; and what people do at once both stays."""
+"""A list is like Python's: slices, negative indices, methods and errors; concurrent changes are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a list into an order by the fewest moves, and deleting by the fewest runs."""
+"""Sorting a list with the fewest moves, and deleting with the fewest runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_moves_lead_to_the_order(wanted: list[int]) -> None:
 
 
 def test_there_are_no_fewer_moves() -> None:
-    """All orders of six: what can stay is the longest part that ascends, found by trying all."""
+    """All orders of six: the longest ascending part stays, compared with brute force."""
     for wanted in map(list, permutations(range(6))):
         stay = max(size for size in range(7) for part in combinations(wanted, size) if list(part) == sorted(part))
         assert moves_count(wanted) == 6 - stay

@@ -1,4 +1,4 @@
-"""A conversation: posts, replies, what is revised and what is taken back."""
+"""A conversation: posts, replies, revised and redacted posts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries as an application asks them: in parts or whole, totals, errors that help, and subscriptions."""
+"""Queries of an application: by arguments or as a `Query`, aggregates, errors, and subscriptions."""
 
 from __future__ import annotations
 

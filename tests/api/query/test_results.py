@@ -1,4 +1,4 @@
-"""Results are lazy: what is not looked at is not loaded; and they are of one moment."""
+"""Results are lazy: an item is loaded when it is used; and they do not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks from store to store: all of what both follow, nothing else, and nothing that is not signed."""
+"""`sync` copies the blocks of shared parties, no others, and none without a valid signature."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_third_device_gets_everything_from_the_second(
 
 
 def test_somebody_who_was_not_admitted_reads_and_cannot_write(tmp_path: Path, ada: Store, party: Party) -> None:
-    """An invitation opens no door by itself."""
+    """An invitation alone admits nobody."""
     party.object({"title": "Milk"})
     with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         invitation = party.invite(new_identity(eve.keys, "somebody else")[0].key)

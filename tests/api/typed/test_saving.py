@@ -1,4 +1,4 @@
-"""Saving Python objects: what was changed in them is written, and what others wrote meanwhile stays."""
+"""Saving Python objects: changed fields are written, and concurrent changes by others stay."""
 
 from __future__ import annotations
 

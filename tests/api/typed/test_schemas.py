@@ -1,4 +1,4 @@
-"""Typed objects: schemas are items, what is written is checked, what peers wrote is read with tolerance."""
+"""Typed objects: schemas are items, writes are checked, and the writes of peers are read with tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed objects where something goes wrong: batches that are taken back, and peers that write what they like."""
+"""Typed objects where something goes wrong: batches that are rolled back, and peers that write anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Poll:
 
 
 def undone(party: Party, work: Callable[[], None]) -> None:
-    """Do something in a batch that is then taken back."""
+    """Do something in a batch that is then rolled back."""
 
     def fail() -> None:
         with party.batch():
@@ -205,7 +205,7 @@ def test_a_schema_that_was_written_in_a_batch_that_failed_is_not_remembered(part
 def test_a_schema_holds_again_when_what_a_peer_wrote_over_it_does_not_count_any_more(
     ada: Store, bob: Store, party: Party, theirs: Party, tmp_path: Path
 ) -> None:
-    """What does not count stays in the frame of the item: that says nothing of what is in it."""
+    """Void messages are in the item's timeframe, so an equal timeframe does not prove an equal value."""
     task = party.object(Task("Plan"))
     with antiphon.open(tmp_path / "carol", unprotected=True) as carol:
         carol.join(party.invite(carol.me))

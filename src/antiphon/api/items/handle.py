@@ -169,7 +169,7 @@ class Handle:
         self._same_party(parent, "its parent")
         with self.party.processor.locked():
             if self == parent or self.id in self.party.queries.above(bytes(parent.id)):
-                raise InvalidInput(f"item {self.id} cannot hang under {parent.id}, which is itself or below it")
+                raise InvalidInput(f"item {self.id} cannot be moved under {parent.id}, which is itself or below it")
             self.item.move(parent.id)
 
     def _same_party(self, other: Handle, what: str) -> None:
