@@ -1,8 +1,8 @@
 """A registry of names: which models and view classes exist, their purpose, and the packages with their code.
 
-The ECHO papers call it DXNS, a shared name system. Here it is a port, with a local implementation: a file that an
-operator writes. Names decide nothing about data. They let people find views by class, and let a program that meets an
-unknown model report, or load, the missing package.
+The specification (docs/SPEC-LEDGER.md) calls it DXNS, a shared name system. Here it is a port, with a local
+implementation: a file that an operator writes. Names decide nothing about data. They let people find views by class,
+and let a program that meets an unknown model report, or load, the missing package.
 
 >>> registry = LocalRegistry("names.json")
 >>> registry.register(RegistryEntry("org.example:planner", "view class", "Boards with lists of tasks"))
