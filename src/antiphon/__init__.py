@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from antiphon.query.query import Deleted as Deleted, OrderBy as OrderBy, Query as Query
     from antiphon.schema.definition import Schema as Schema, typed as typed
     from antiphon.schema.errors import SchemaViolation as SchemaViolation
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
 
 __version__ = "0.1.0"
-__getattr__, __dir__ = lazy_exports(__name__)

@@ -11,6 +11,7 @@ import pytest
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Party, Store, UnknownItem, sync
 from antiphon.core.errors import MissingBlob
+from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.snapshot.car_file import CarFile
 
 pytestmark = pytest.mark.slow
@@ -158,7 +159,7 @@ def test_a_snapshot_of_a_view_can_be_walked_from_its_file(party: Party, tmp_path
     with (tmp_path / "board.car").open("wb") as stream:
         found.write(stream)
     with CarFile.open(tmp_path / "board.car") as file:
-        there = antiphon.party.engine.epoch_base.EpochBase.load(found.cid, file, party=party.key)
+        there = EpochBase.load(found.cid, file, party=party.key)
         assert there.item(board.id) == board.snapshot()
 
 

@@ -40,5 +40,5 @@ if TYPE_CHECKING:
         Registry as Registry,
         RegistryEntry as RegistryEntry,
     )
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -33,5 +33,5 @@ if TYPE_CHECKING:
     )
     from antiphon.core.stamp import Stamp as Stamp
     from antiphon.core.timeframe import Causality as Causality, Timeframe as Timeframe
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

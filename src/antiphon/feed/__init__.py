@@ -40,5 +40,5 @@ if TYPE_CHECKING:
     from antiphon.feed.store.quarantine import Quarantine as Quarantine, Refusal as Refusal
     from antiphon.feed.store.watch import Watch as Watch
     from antiphon.feed.writer import FeedWriter as FeedWriter
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

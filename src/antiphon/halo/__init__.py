@@ -44,5 +44,5 @@ if TYPE_CHECKING:
     from antiphon.halo.keys.key_file import KeyKind as KeyKind, Protection as Protection
     from antiphon.halo.keys.key_store import KeyStore as KeyStore
     from antiphon.halo.member.membership import Membership as Membership
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -47,5 +47,5 @@ if TYPE_CHECKING:
     from antiphon.model.object.model import ObjectModel as ObjectModel
     from antiphon.model.text.model import TextModel as TextModel
     from antiphon.model.value import Reference as Reference, value_bytes as value_bytes
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -30,5 +30,5 @@ if TYPE_CHECKING:
     from antiphon.party.live.undo import UndoStack as UndoStack
     from antiphon.party.store.item_store import ItemStore as ItemStore
     from antiphon.party.store.meta_store import MetaStore as MetaStore
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -41,5 +41,5 @@ if TYPE_CHECKING:
     from antiphon.snapshot.blobs import Blobs as Blobs, MemoryBlobs as MemoryBlobs
     from antiphon.snapshot.car_file import CarFile as CarFile
     from antiphon.snapshot.root import FeedCut as FeedCut, ModelPin as ModelPin, SnapshotRoot as SnapshotRoot
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

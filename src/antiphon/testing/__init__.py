@@ -29,5 +29,5 @@ if TYPE_CHECKING:
     from antiphon.testing.feed_store_laws import run_feed_store_tests as run_feed_store_tests
     from antiphon.testing.item_store_laws import run_item_store_tests as run_item_store_tests
     from antiphon.testing.model_laws import run_model_tests as run_model_tests
-
-__getattr__, __dir__ = lazy_exports(__name__)
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
