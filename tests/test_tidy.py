@@ -9,10 +9,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +23,12 @@ CODE_FOLDERS = ("src", "tests", "bench", "tools", "examples")
 FILE_LINES_MAX = 600
 FILE_LINES_USUAL = 400
 FUNCTION_LINES_MAX = 70
+FOLDER_MODULES_MAX = 25
+SUBJECT_SIZE_MAX = 72
+#: A docstring that begins like this points at a thing instead of naming it.
+POINTING = re.compile(r"(?:What|Who|Whoever|Whether|That|Those|It|One that|The one)\b")
+#: Commits after the one that adds this line have short subjects in the imperative.
+FIRST_COMMIT = "Hold commit subjects to 72 characters, in the imperative"
 #: Folders of tests that are about something else than a package.
 OTHER_TESTS = {"bench", "docs", "examples", "tools"}
 
@@ -90,46 +96,9 @@ def text_of(path: Path) -> str:
         return ""
 
 
-class Function(NamedTuple):
-    """A function of a file."""
-
-    name: str
-    line: int
-    lines: int
-    asserts: bool  # looked for in tests alone
-
-
-class Shape(NamedTuple):
-    """The facts about a file's code that tests here ask for."""
-
-    docstring: bool
-    functions: tuple[Function, ...]
-    prints: tuple[int, ...]  # lines that call `print`
-
-
 @cache
-def shape_of(path: Path) -> Shape:
-    """Parse and walk a file once for all tests. Its syntax tree is not kept: all of them slow the garbage collector."""
-    tree = ast.parse(text_of(path), filename=str(path))
-    functions, prints = [], []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            tested = node.name.startswith("test_") and any(map(asserts, ast.walk(node)))
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            functions.append(Function(node.name, node.lineno, lines, tested))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            prints.append(node.lineno)
-    return Shape(ast.get_docstring(tree) is not None, tuple(functions), tuple(prints))
-
-
-def asserts(node: ast.AST) -> bool:
-    if isinstance(node, ast.Assert):
-        return True
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name in ("raises", "fail", "warns") or any(part in name for part in ("check", "verify", "assert", "run_"))
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path), filename=str(path))
 
 
 def python(*folders: str) -> list[Path]:
@@ -215,24 +184,77 @@ def test_files_are_short() -> None:
     assert sum(count >= FILE_LINES_USUAL for count in source) <= len(source) // 10, "few files have 400 lines or more"
 
 
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
 @pytest.mark.slow
 def test_functions_are_short() -> None:
     check_none(
-        f"{path}:{function.line}: {function.name} has {function.lines} lines"
+        f"{path}:{node.lineno}: {node.name} has {count} lines"
         for path in python(*CODE_FOLDERS)
-        for function in shape_of(path).functions
-        if function.lines > FUNCTION_LINES_MAX
+        for node in functions(path)
+        if (count := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
     )
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    check_none(f"{path}: no docstring" for path in python("src") if not shape_of(path).docstring)
+    check_none(f"{path}: no docstring" for path in python("src") if not ast.get_docstring(tree_of(path)))
+
+
+def test_folders_are_small() -> None:
+    counts = Counter(path.parent for path in python("src"))
+    check_none(f"{folder}: {count} modules" for folder, count in counts.items() if count > FOLDER_MODULES_MAX)
+
+
+def test_a_class_name_is_unique_within_its_folder() -> None:
+    names: dict[tuple[Path, str], list[str]] = defaultdict(list)
+    for path in python("src"):
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                names[path.parent, node.name].append(path.name)
+    check_none(
+        f"{folder}: class {name} in {', '.join(files)}" for (folder, name), files in names.items() if len(files) > 1
+    )
+
+
+@pytest.mark.slow
+def test_docstrings_name_things_instead_of_pointing_at_them() -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    check_none(
+        f"{path}: {text[:60]!r}"
+        for path in python("src")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, kinds) and POINTING.match(text := ast.get_docstring(node) or "")
+    )
+
+
+def named_in(room: Path) -> set[str]:
+    """The modules and rooms of a package."""
+    inside = [path.relative_to(room) for path in python("src") if room in path.parents]
+    return {path.parts[0].removesuffix(".py") for path in inside} - {"__init__", "__main__"}
+
+
+def test_every_room_has_a_map() -> None:
+    """The docstring of a package names each of its modules and rooms."""
+    rooms = [path.parent for path in python("src") if path.name == "__init__.py"]
+    maps = {room: set(re.findall(r"\w+", ast.get_docstring(tree_of(room / "__init__.py")) or "")) for room in rooms}
+    check_none(
+        f"{room}/__init__.py does not name {name}" for room in rooms for name in sorted(named_in(room) - maps[room])
+    )
 
 
 @pytest.mark.slow
 def test_the_library_does_not_print() -> None:
     quiet = [path for path in python("src") if path.parts[2] not in ("cli", "cli.py")]
-    check_none(f"{path}:{line}: print" for path in quiet for line in shape_of(path).prints)
+    check_none(
+        f"{path}:{node.lineno}: print"
+        for path in quiet
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    )
 
 
 def test_nothing_is_left_to_do_in_comments() -> None:
@@ -259,13 +281,23 @@ def test_every_package_has_its_tests() -> None:
     check_none(f"tests/{name}: there is no antiphon.{name}" for name in folders - packages() - OTHER_TESTS)
 
 
+def asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assert):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in ("raises", "fail", "warns") or any(part in name for part in ("check", "verify", "assert", "run_"))
+
+
 @pytest.mark.slow
 def test_every_test_asserts_something() -> None:
     check_none(
-        f"{path}:{function.line}: {function.name}"
+        f"{path}:{node.lineno}: {node.name}"
         for path in python("tests")
-        for function in shape_of(path).functions
-        if function.name.startswith("test_") and not function.asserts
+        for node in functions(path)
+        if node.name.startswith("test_") and not any(map(asserts, ast.walk(node)))
     )
 
 
@@ -365,3 +397,35 @@ def test_links_lead_somewhere() -> None:
     pages = [path for path in tracked() if path.suffix == ".md"]
     assert pages
     check_none(problem for path in pages for problem in broken_links(path))
+
+
+# -- commits
+
+
+def subjects() -> list[str]:
+    """The subjects of the commits after the one that introduced this rule; none without history."""
+    listing = ["git", "log", "--no-merges", "--format=%s"]
+    try:
+        found = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return found[: found.index(FIRST_COMMIT)] if FIRST_COMMIT in found else []
+
+
+IMPERATIVE = re.compile(r"[A-Z](?!\w*(?:ed|ing)\b)\w+ \S.*[^.]")
+
+
+def test_commit_subjects_are_short_and_imperative() -> None:
+    found = subjects()
+    if not found:
+        pytest.skip("no commits after the rule are at hand")
+    check_none(f"{subject!r}: {len(subject)} characters" for subject in found if len(subject) > SUBJECT_SIZE_MAX)
+    check_none(
+        f"{subject!r} is no sentence like 'Add a thing'" for subject in found if not IMPERATIVE.fullmatch(subject)
+    )
+
+
+@pytest.mark.parametrize("subject", ["Added a thing", "api: more", "Adding it", "rename it", "Rename it."])
+def test_other_subjects_are_told_apart(subject: str) -> None:
+    assert not IMPERATIVE.fullmatch(subject)
+    assert IMPERATIVE.fullmatch("Rename the feed store")
