@@ -22,9 +22,10 @@ settings.load_profile(
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put slow tests first: one that begins last is a test that all other workers wait for."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With xdist, put slow tests first: the other workers would wait for a slow test that begins last."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
@@ -33,6 +34,8 @@ class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
     A second Spark costs more than it saves. The scheduler sees nothing but node ids, so the fixture `spark_worker`
     writes its parameter into the id of each test that uses it: `test_survey.py::test_x[spark]`. xdist's own mark for
     groups does not work here: xdist 3.8 writes the group to an attribute that pytest 9.2 does not read.
+
+    xdist hands out the unit with the most tests first, which is that of Spark.
     """
 
     def _split_scope(self, nodeid: str) -> str:
