@@ -9,6 +9,7 @@ errors     the tree of errors
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 codec      `Reader`: bounded reads of bytes that may be hostile
 exports    public names of a package, loaded when they are first used
+generics   `TypeVar` with a default
 lazy       a cached property without a lock
 v1/        protobuf messages, generated from proto/antiphon/v1
 

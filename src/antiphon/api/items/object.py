@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from antiphon.api.items.handle import Handle, plain, shown
 from antiphon.api.items.properties import Keys, Properties
+from antiphon.core.generics import TypeVar
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Value
@@ -29,16 +30,10 @@ from antiphon.schema.errors import SchemaViolation
 from antiphon.schema.reader import Read
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from antiphon.api.party import Party
     from antiphon.party.live.item import Item
 
-    Record = TypeVar("Record", default=dict[str, Any])
-else:
-    from typing import TypeVar
-
-    Record = TypeVar("Record")
+Record = TypeVar("Record", default=dict[str, Any])
 T = TypeVar("T")
 
 

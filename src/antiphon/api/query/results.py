@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from antiphon.api.items.handle import Handle
 from antiphon.api.items.object import Object
 from antiphon.core.errors import AntiphonError
+from antiphon.core.generics import TypeVar
 from antiphon.model.object.model import ObjectModel
 from antiphon.query.query import Query
 from antiphon.schema.definition import Schema
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from antiphon.api.party import Party
 
-    Item = TypeVar("Item", bound=Handle, default=Handle, covariant=True)
-else:
-    from typing import TypeVar
-
-    Item = TypeVar("Item", bound=Handle, covariant=True)
-
+Item = TypeVar("Item", bound=Handle, default=Handle, covariant=True)
 Kind = TypeVar("Kind", bound=Handle)
 Record = TypeVar("Record")
 _SHOWN = 5  # items in the repr of results

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.core.generics import TypeVar
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.live.matcher import StandingQuery
@@ -19,16 +20,9 @@ from antiphon.query.live.pending import Pending
 from antiphon.query.query import Query
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from antiphon.query.live.live import LiveQueries
 
-    Change = TypeVar("Change", default=Delta)
-else:
-    from typing import TypeVar
-
-    Change = TypeVar("Change")
-
+Change = TypeVar("Change", default=Delta)
 _LOG = logging.getLogger("antiphon")
 
 
