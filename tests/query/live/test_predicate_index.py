@@ -48,6 +48,16 @@ def test_all_filters_that_an_item_passes_are_among_those_tried(
     assert len(index) == len(kept)
 
 
+@pytest.mark.parametrize(("least", "bound"), [(None, None), (b"", b""), (b"", b"x")])
+def test_the_least_value_of_a_kind_is_in_its_ranges(least: Any, bound: Any) -> None:
+    """Null and empty bytes were once left out of ranges without a lower bound."""
+    index: PredicateIndex[int] = PredicateIndex()
+    where = Compare(("a",), "<=", bound)
+    index.add(0, where)
+    assert passes(where, facts({"a": least}))
+    assert index.may_pass(facts({"a": least})) == {0}
+
+
 def test_the_part_that_lets_the_fewest_through_stands_for_the_rest() -> None:
     task = Fact.TYPE.is_("task")
     assert necessary(task & Fact.PARENT.is_(A) & (prop("n") > 3)) == necessary(Fact.PARENT.is_(A))

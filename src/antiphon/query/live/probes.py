@@ -134,11 +134,11 @@ def _compared(where: Compare) -> Probes:
 
 
 def _ends(key: SortKey) -> tuple[Bound, Bound]:
-    """The bounds of the kind of a key."""
+    """The bounds of the kind of a key. The key of null, and of empty bytes, is the lower bound itself."""
     rank, kind = key[0], kind_of(key)
     if rank < 2:
         return above((rank,)), below((rank + 1,))
-    return above((rank, bytes([kind]))), below((rank, bytes([kind + 1])))
+    return above((rank, bytes([kind])), itself=True), below((rank, bytes([kind + 1])))
 
 
 def _longest(text: str) -> Word:
