@@ -57,10 +57,12 @@ class Cid(bytes):
 
     @property
     def codec(self) -> int:
+        """Codec of the blob: `RAW` or `DAG_CBOR`."""
         return self[1]
 
     @property
     def digest(self) -> bytes:
+        """SHA-256 digest of the blob."""
         return self[4:]
 
     def matches(self, data: bytes) -> bool:

@@ -47,6 +47,7 @@ class ItemId(bytes):
 
     @property
     def lamport(self) -> int:
+        """Lamport of the item's genesis."""
         return int.from_bytes(self[:_LAMPORT_SIZE], "big")
 
     def matches(self, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> bool:

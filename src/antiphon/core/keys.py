@@ -35,6 +35,7 @@ class PublicKey(bytes):
 
     @classmethod
     def from_hex(cls, text: str) -> PublicKey:
+        """Parse a key from 64 hex digits."""
         try:
             return cls(bytes.fromhex(text))
         except ValueError as error:
@@ -61,6 +62,7 @@ class KeyPair:
 
     @classmethod
     def from_seed(cls, seed: bytes) -> KeyPair:
+        """Derive the key pair of a 32-byte seed."""
         if len(seed) != SEED_SIZE:
             raise InvalidInput(f"a seed has {SEED_SIZE} bytes, not {len(seed)}")
         public, secret = crypto_sign_seed_keypair(seed)
@@ -68,13 +70,16 @@ class KeyPair:
 
     @classmethod
     def generate(cls, randomness: Randomness) -> KeyPair:
+        """Generate a key pair from fresh random bytes."""
         return cls.from_seed(randomness.bytes(SEED_SIZE))
 
     @property
     def seed(self) -> bytes:
+        """The 32-byte seed of the private key, as secret as the key itself."""
         return self._secret[:SEED_SIZE]
 
     def sign(self, message: bytes) -> bytes:
+        """Return the 64-byte Ed25519 signature of a message."""
         return crypto_sign(message, self._secret)[:SIGNATURE_SIZE]
 
 

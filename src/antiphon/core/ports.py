@@ -11,19 +11,22 @@ from typing import Protocol
 class Clock(Protocol):
     """Wall time in milliseconds. It labels messages; it never orders them and decides nothing."""
 
-    def now_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Return the milliseconds since the Unix epoch."""
 
 
 class Randomness(Protocol):
     """A source of unpredictable bytes."""
 
-    def bytes(self, count: int) -> bytes: ...
+    def bytes(self, count: int) -> bytes:
+        """Return `count` random bytes."""
 
 
 class SystemClock:
     """The machine's own clock."""
 
     def now_ms(self) -> int:
+        """Return the machine's time in milliseconds since the Unix epoch."""
         return time.time_ns() // 1_000_000
 
 
@@ -31,6 +34,7 @@ class SystemRandomness:
     """The operating system's generator."""
 
     def bytes(self, count: int) -> bytes:
+        """Return `count` random bytes from the operating system."""
         return os.urandom(count)
 
 

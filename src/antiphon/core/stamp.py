@@ -30,6 +30,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Stamp:
+        """Decode the 48 bytes of `encode`; refuse integers above 2^63 - 1."""
         reader = Reader(data, "stamp")
         lamport = int.from_bytes(reader.take(8), "big")
         feed = reader.take(32)

@@ -99,6 +99,7 @@ class Timeframe(Mapping[bytes, int]):
 
     @classmethod
     def decode(cls, data: bytes) -> Timeframe:
+        """Decode the bytes of `encode`; refuse any encoding that is not canonical."""
         reader = Reader(data, "timeframe")
         count = reader.u32()
         if count > TIMEFRAME_ENTRIES_MAX:

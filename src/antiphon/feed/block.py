@@ -41,6 +41,7 @@ class Block:
 
     @property
     def stamp(self) -> Stamp:
+        """Stamp of the block: lamport, feed, seq."""
         return Stamp(self.lamport, self.feed, self.seq)
 
     @property

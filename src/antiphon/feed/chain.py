@@ -31,10 +31,12 @@ class Head:
     signature: bytes
 
     def encode(self) -> bytes:
+        """Encode length, hash and signature."""
         return u64(self.length) + self.hash + self.signature
 
     @classmethod
     def read(cls, reader: Reader) -> Head:
+        """Read an encoded head from a reader. The signature is not checked."""
         return cls(reader.u64(), reader.take(HASH_SIZE), reader.take(SIGNATURE_SIZE))
 
     def signed_by(self, party: bytes, feed: bytes) -> bool:

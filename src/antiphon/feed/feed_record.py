@@ -64,10 +64,12 @@ class FeedRecord:
 
     @property
     def head(self) -> Head | None:
+        """Signed head of the feed; None if it has no blocks."""
         return Head(self.length, self.hash, self.signature) if self.length else None
 
     @property
     def bounds(self) -> Bounds:
+        """Range of the blocks that the store holds, and the feed's end."""
         return Bounds(self.start, self.length, None if self.why is End.NONE else self.end)
 
     def ended(self, at: int, why: End) -> FeedRecord:
@@ -81,6 +83,7 @@ class FeedRecord:
         return made
 
     def encode(self) -> bytes:
+        """Encode the record for the store, with a checksum over the feed's key and the record."""
         data = _LAYOUT.pack(
             _VERSION,
             (_WRITABLE if self.writable else 0) | (_RETIRED if self.retired else 0),
@@ -99,6 +102,7 @@ class FeedRecord:
 
     @classmethod
     def decode(cls, feed: bytes, data: bytes) -> FeedRecord:
+        """Decode a stored record; raise `CorruptBlock` if it is damaged or of an unknown version."""
         whole = len(data) == _LAYOUT.size + 4
         if not whole or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise CorruptBlock(

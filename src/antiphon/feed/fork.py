@@ -63,6 +63,7 @@ class Fork:
         return cls(mine.party, mine.feed, mine.first, mine.previous, (branches[0], branches[1]))
 
     def encode(self) -> bytes:
+        """Encode the evidence: party, feed, seq, hash of the last common block, both branches."""
         first, second = self.branches
         return MAGIC + self.party + self.feed + u64(self.seq) + self.previous + first.encode() + second.encode()
 

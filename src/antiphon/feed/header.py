@@ -84,6 +84,7 @@ class Entry(NamedTuple):
     hash: bytes
 
     def encode(self) -> bytes:
+        """Encode the entry: feed, seq, lamport, hash."""
         return _ENTRY.pack(*self)
 
 

@@ -89,10 +89,12 @@ class Span:
 
     @property
     def end(self) -> int:
+        """Seq after the last block."""
         return self.first + self.count
 
     @property
     def size(self) -> int:
+        """Bytes in all columns."""
         return len(self.headers) + len(self.advance) + len(self.bodies) + len(self.hashes) + len(self.states)
 
     @property
@@ -143,6 +145,7 @@ class Span:
         return self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE] + self.advance[start:stop]
 
     def block(self, index: int) -> Block:
+        """Return the block at an index, which counts from the span's first block."""
         return next(self.blocks(index, index + 1))
 
     def blocks(self, low: int, high: int) -> Iterator[Block]:

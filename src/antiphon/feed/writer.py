@@ -45,6 +45,7 @@ class FeedWriter:
 
     @property
     def feed(self) -> PublicKey:
+        """Public key of the feed."""
         return self._pair.key
 
     def see(self, *entries: Entry) -> None:

@@ -61,6 +61,7 @@ class BlobStore(Blobs):
     def open(
         cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
     ) -> BlobStore:
+        """Open the store in folder `path`; unless `readonly`, create it if it does not exist."""
         return cls(Path(path), readonly=readonly, map_size=map_size, disk=disk)
 
     @property
@@ -178,6 +179,7 @@ class BlobStore(Blobs):
         return self._collector.putting()
 
     def collecting(self) -> AbstractContextManager[BlobCollection]:
+        """Begin a garbage collection; only one runs at a time."""
         return self._collector.begin()
 
     def compact(self) -> int:
@@ -185,6 +187,7 @@ class BlobStore(Blobs):
         return self._file.compact()
 
     def close(self) -> None:
+        """Close the store."""
         self._file.close()
 
     def __enter__(self) -> BlobStore:

@@ -28,6 +28,7 @@ class Blobs(Protocol):
         """Return the bytes that the CID names; raise `MissingBlob` or `DamagedBlob` if they are not held."""
 
     def put(self, data: bytes, codec: int = RAW) -> Cid:
+        """Put one blob and return its CID."""
         cid = Cid.of(data, codec)
         self.put_all([(cid, data)])
         return cid
@@ -36,6 +37,7 @@ class Blobs(Protocol):
         """Put blobs under their CIDs: all of them, or none if one does not match its CID."""
 
     def has(self, cid: Cid) -> bool:
+        """True if the blob is held."""
         return not self.missing([cid])
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
@@ -95,6 +97,7 @@ class MemoryBlobs(Blobs):
         return self._collector.putting()
 
     def collecting(self) -> AbstractContextManager[BlobCollection]:
+        """Begin a garbage collection; only one runs at a time."""
         return self._collector.begin()
 
     def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:

@@ -60,6 +60,7 @@ class CarFile:
             raise
 
     def get(self, cid: Cid) -> bytes:
+        """Read a blob and verify it; raise `MissingBlob` or `DamagedBlob` if the file does not hold it."""
         if cid not in self._places:
             raise missing_blob(cid)
         start, size = self._places[cid]
@@ -71,18 +72,23 @@ class CarFile:
         return data
 
     def has(self, cid: Cid) -> bool:
+        """True if the file holds the blob."""
         return cid in self._places
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
+        """Return the CIDs whose blobs the file does not hold, in order."""
         return [cid for cid in cids if cid not in self._places]
 
     def put(self, data: bytes, codec: int = RAW) -> Cid:
+        """Raise `InvalidInput`: the file is read-only."""
         raise InvalidInput(f"{self.path} is only read")
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
+        """Raise `InvalidInput`: the file is read-only."""
         raise InvalidInput(f"{self.path} is only read")
 
     def putting(self) -> AbstractContextManager[None]:
+        """Do nothing: a read-only file has no garbage collection."""
         return nullcontext()
 
     def __iter__(self) -> Iterator[Cid]:
@@ -92,6 +98,7 @@ class CarFile:
         return len(self._places)
 
     def close(self) -> None:
+        """Close the file."""
         self._stream.close()
 
     def __enter__(self) -> CarFile:

@@ -65,6 +65,7 @@ class FeedCut:
     @classmethod
     @_reading()
     def decode(cls, data: bytes) -> FeedCut:
+        """Decode the bytes of `encode`."""
         reader = Reader(data, "feed cut")
         length, last, lamport, created_ms = reader.u64(), reader.take(HASH_SIZE), reader.u64(), reader.u64()
         return cls(length, last, lamport, created_ms, Timeframe.decode(reader.rest()))
@@ -133,6 +134,7 @@ class SnapshotRoot:
 
     @property
     def cid(self) -> Cid:
+        """CID of the encoded root."""
         return Cid.of(self.encode(), DAG_CBOR)
 
     @property

@@ -294,6 +294,7 @@ class Batch:
         seen: Sequence[Entry] = (),
         atomic: bool = False,
     ) -> None:
+        """Append drafts to one's own feed when the batch is committed; see `FeedStore.append`."""
         self._grow(sum(len(draft.message) for draft in drafts))
         self.changes.append(self._store._append(pair, party, drafts, seen, atomic))
 

@@ -31,6 +31,7 @@ class Refusal:
     reason: str
 
     def encode(self) -> bytes:
+        """Encode the refusal; a reason of more than 1024 bytes is cut."""
         text = self._text()
         return self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms) + u32(len(text)) + text
 
@@ -43,6 +44,7 @@ class Refusal:
 
     @classmethod
     def decode(cls, data: bytes) -> Refusal:
+        """Decode a stored refusal."""
         reader = Reader(data, "refusal")
         feed, seq, count, at_ms = reader.take(32), reader.u64(), reader.u32(), reader.u64()
         text = reader.take(reader.u32())

@@ -67,6 +67,7 @@ class Watch:
         self._moved.set()
 
     def close(self) -> None:
+        """Close the watch, and wake a thread that is in `wait`."""
         self.closed = True
         self._moved.set()
         self._forget(self)

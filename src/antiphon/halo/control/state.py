@@ -68,9 +68,11 @@ class PartyState:
     voids: tuple[Void, ...]  # by stamp
 
     def member(self, subject: bytes) -> Member | None:
+        """Return the member with this key, or None."""
         return next((member for member in self.members if member.subject == subject), None)
 
     def feed(self, feed: bytes) -> FeedState | None:
+        """Return the state of an admitted feed, or None."""
         return next((state for state in self.feeds if state.feed == feed), None)
 
     def encode(self) -> bytes:

@@ -79,6 +79,7 @@ class FinalEpoch:
 
     @classmethod
     def of(cls, proposal: Proposal) -> FinalEpoch:
+        """Make the final epoch of a proposal."""
         claim = proposal.genesis
         return cls(
             claim.number,

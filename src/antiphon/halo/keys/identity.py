@@ -31,6 +31,7 @@ class Identity:
 
     @classmethod
     def create(cls, randomness: Randomness) -> Identity:
+        """Create an identity with a new private key. It is not stored."""
         return cls(KeyPair.generate(randomness))
 
     @classmethod
@@ -40,6 +41,7 @@ class Identity:
 
     @property
     def key(self) -> PublicKey:
+        """Public key of the identity."""
         return self.pair.key
 
     def recovery_phrase(self) -> str:
@@ -56,6 +58,7 @@ class Device:
 
     @property
     def key(self) -> PublicKey:
+        """Public key of the device."""
         return self.pair.key
 
 

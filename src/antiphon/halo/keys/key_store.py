@@ -111,10 +111,12 @@ class KeyStore:
 
     @property
     def path(self) -> Path:
+        """Absolute path of the file."""
         return self._path
 
     @property
     def protection(self) -> Protection:
+        """Protection of the file: by a passphrase, by the keyring, or none."""
         return self._guard[0].protection
 
     def __repr__(self) -> str:

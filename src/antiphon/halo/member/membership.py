@@ -217,6 +217,7 @@ class Membership:
         return self._narrow(subject, frozenset(roles), None, False)
 
     def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
+        """End a subject's place in a group, and cut its feeds at the blocks held here."""
         self.refresh()
         grants = [
             act
@@ -340,6 +341,7 @@ class Membership:
 
     @property
     def state(self) -> PartyState:
+        """Current state of the party, including new control blocks."""
         self.refresh()
         return self.machine.state()
 
@@ -433,6 +435,7 @@ class Membership:
         )
 
     def now_ms(self) -> int:
+        """Return the time of this device's clock in milliseconds."""
         return self._clock.now_ms()
 
     def _append(self, signed: bytes) -> Stamp:

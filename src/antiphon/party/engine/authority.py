@@ -35,49 +35,63 @@ class OpenAuthority:
         self._feeds: frozenset[bytes] = frozenset()
 
     def refresh(self) -> bool:
+        """Read the list of the party's feeds. True if it has changed."""
         before, self._feeds = self._feeds, frozenset(record.feed for record in self._store.feeds(self._party))
         return before != self._feeds
 
     def data_feeds(self) -> Iterable[bytes]:
+        """Return all feeds of the party, as of the last `refresh`."""
         return self._feeds
 
     def is_control(self, feed: bytes) -> bool:
+        """Return False: there are no control feeds."""
         return False
 
     def standing(self, entry: Entry) -> Standing:
+        """Return `WAITING`: no control feed is known."""
         return Standing.WAITING
 
     def fork_end(self, feed: bytes) -> int:
+        """Return `NO_END`: peers agree on no end of a forked feed."""
         return NO_END
 
     def rights(self) -> object:
+        """Return a constant: verdicts never change."""
         return ()
 
     def entries(self) -> Sequence[Entry]:
+        """Return no entries: there are no control blocks."""
         return ()
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        """Return an empty reason: every message counts."""
         return ""
 
     def lasting(self) -> bool:
+        """Return True: no right is ever taken away."""
         return True
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        """Return the feed itself as the author of its messages."""
         return Author(feed)
 
     def erased(self, feed: bytes) -> frozenset[int]:
+        """Return an empty set: no message is erased."""
         return frozenset()
 
     def final_epoch(self) -> FinalEpoch | None:
+        """Return None: there are no epochs."""
         return None
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        """Return this authority, whose verdicts are the same in every timeframe."""
         return self
 
     def wrote(self, before: int, after: int) -> None:
-        pass
+        """Do nothing: no control state is cached."""
 
     def writer(self) -> FeedWriter:
+        """Return the writer of the feed of the given key pair. Raises `NotAuthorised` without one."""
         if self._writer is None:
             raise NotAuthorised(f"party {self._party.short}: no key was given to write with; open it with a key pair")
         return self._writer
@@ -102,6 +116,7 @@ class PartyAuthority:
         return cls(store, membership.machine, membership)
 
     def refresh(self) -> bool:
+        """Read new control blocks. True if acts or the ends of forked feeds have changed."""
         now = self._store.transaction
         if self._membership is not None:
             self._membership.refresh()  # cheap if nothing is new
@@ -114,37 +129,48 @@ class PartyAuthority:
         return changed
 
     def data_feeds(self) -> Iterable[bytes]:
+        """Return the admitted data feeds, also those whose admission is void."""
         # Includes feeds whose admission is void: messages of others may have seen theirs, and would wait for ever.
         return self._machine.authority.admitted()
 
     def is_control(self, feed: bytes) -> bool:
+        """True for a control feed of the party."""
         return self._machine.is_control(feed)
 
     def standing(self, entry: Entry) -> Standing:
+        """Check an advance entry about a control feed."""
         return self._machine.standing(entry)
 
     def fork_end(self, feed: bytes) -> int:
+        """Return where a forked data feed ends on every peer; `NO_END` if it is not forked."""
         return self._forks.get(feed, NO_END)
 
     def rights(self) -> object:
+        """Return the version of the rights, which changes whenever a verdict may change, except by erasure."""
         return self._machine.authority.version
 
     def entries(self) -> Sequence[Entry]:
+        """Return the control blocks that the next message of this device has seen."""
         return self._machine.entries()
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        """Return why a message is void in its own timeframe; empty if it counts."""
         return self._machine.judge_data(feed, seq, seen, kind)
 
     def lasting(self) -> bool:
+        """True if no right was ever taken away."""
         return self._machine.authority.lasting
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        """Return the author of a message, by its own timeframe."""
         return Author(*self._machine.author(feed, seq, seen))
 
     def erased(self, feed: bytes) -> frozenset[int]:
+        """Return the seqs of erased messages of a feed."""
         return self._machine.erased(feed)
 
     def final_epoch(self) -> FinalEpoch | None:
+        """Return the last final epoch if it has the attestations that the policy demands; else None."""
         chain = self._machine.epochs()
         last = chain.last
         if last is None:
@@ -154,9 +180,11 @@ class PartyAuthority:
         return last if enough else None
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        """Return the judge of messages by the control state at this timeframe."""
         return _AtEpoch(self._machine.at(control))
 
     def wrote(self, before: int, after: int) -> None:
+        """Skip this device's own write to its data feed in the next `refresh`, if no other write came between."""
         if after != before + 1:
             return  # there was another write in between
         if self._transaction == before:
@@ -165,6 +193,7 @@ class PartyAuthority:
             self._membership.skip(before, after)
 
     def writer(self) -> FeedWriter:
+        """Return the writer of this device's data feed. Raises `NotAuthorised` if it may not write."""
         if self._membership is None:
             raise NotAuthorised(f"party {self._machine.party.hex()[:8]} is only read here; open it as a member")
         self._membership.refresh()

@@ -108,6 +108,7 @@ class ItemStore:
     # -- reading
 
     def lanes(self) -> list[LaneState]:
+        """Load the states of all lanes, by number."""
         rows = self._all("SELECT number, feed, state FROM feeds ORDER BY number")
         return [
             decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
@@ -115,6 +116,7 @@ class ItemStore:
         ]
 
     def base(self) -> BaseMark | None:
+        """Return the snapshot that the states are based on, or None."""
         row = self._all("SELECT value FROM meta WHERE key = 'base'")
         if not row:
             return None
@@ -132,9 +134,11 @@ class ItemStore:
             raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Load the records of items that are held; an empty record means messages without a valid genesis."""
         return {row[0]: record for row, record in self._rows(ids)}
 
     def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
+        """Load the rows of items that are held, without their facts."""
         return [
             ItemRow(item, record or None, model, version, parent, bool(deleted), bool(opaque), bool(guarded))
             for (item, model, version, parent, deleted, opaque, guarded), record in self._rows(ids)
@@ -150,6 +154,7 @@ class ItemStore:
                 yield row[:-1], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")
 
     def postings(self, item: bytes) -> list[Posting]:
+        """Load the saved postings of an item, in the order of their transactions."""
         if item in self._forgotten:
             return []
         rows = self._all("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
@@ -157,20 +162,25 @@ class ItemStore:
         return [posting for postings in found for posting in postings]
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
+        """Iterate over the ids of items with a valid genesis, or of one model, ascending; without the system item."""
         where, value = ("model != ?", "") if model is None else ("model = ?", model)
         question = f"SELECT id FROM items WHERE {where} AND id != ? ORDER BY id"  # noqa: S608
         return iter([item for (item,) in self._all(question, (value, bytes(SYSTEM_ITEM)))])
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
+        """List items whose model was not registered when they were saved: id, model, version."""
         return self._all("SELECT id, model, version FROM items WHERE opaque")
 
     def orphans(self) -> list[bytes]:
+        """List items with messages but no valid genesis."""
         return [item for (item,) in self._all("SELECT id FROM items WHERE model = ''")]
 
     def models(self) -> list[tuple[str, int]]:
+        """List the models of the items with their versions, ascending."""
         return self._all("SELECT DISTINCT model, version FROM items WHERE model != '' ORDER BY model, version")
 
     def deleted(self) -> list[bytes]:
+        """List deleted items, ascending."""
         return [item for (item,) in self._all("SELECT id FROM items WHERE deleted ORDER BY id")]
 
     @contextmanager
@@ -191,30 +201,37 @@ class ItemStore:
             view.close()
 
     def count(self) -> int:
+        """Count the items with a valid genesis, without the system item."""
         question = "SELECT count(*) FROM items WHERE model != '' AND id != ?"
         return int(self._all(question, (bytes(SYSTEM_ITEM),))[0][0])
 
     def guarded(self) -> list[bytes]:
+        """List items with an access list, ascending."""
         return [item for (item,) in self._all("SELECT id FROM items WHERE guarded ORDER BY id")]
 
     def refused(self, limit: int = 1000) -> list[Refused]:
+        """List refused messages by feed and seq, at most `limit`."""
         rows = self._all("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
         return [Refused(*row) for row in rows]
 
     def refused_count(self) -> int:
+        """Count the refused messages."""
         return int(self._all("SELECT count(*) FROM refused")[0][0])
 
     def refused_for(self, reason: str, limit: int) -> list[Refused]:
+        """List messages that were refused for exactly this reason, at most `limit`."""
         question = "SELECT feed, seq, item, reason FROM refused WHERE reason = ? LIMIT ?"
         return [Refused(*row) for row in self._all(question, (reason, limit))]
 
     # -- writing
 
     def forget(self, item: bytes) -> None:
+        """Hide an item from `load`, `rows` and `postings`; the transaction that saves it anew deletes its old rows."""
         self._forgotten.add(item)
 
     @contextmanager
     def saving(self) -> Iterator[Callable[[Save], None]]:
+        """Open a transaction and yield a function that puts changes. All are saved when it ends, or none."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -287,10 +304,12 @@ class ItemStore:
     # -- the index
 
     def moved(self) -> list[bytes]:
+        """Take the items whose parent has changed since the last call, by claims of other items."""
         moved, self._moved = self._moved, []
         return moved
 
     def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
+        """Maintain an index from now on. True if it is current; else it is empty, or not attached with `only_known`."""
         found = dict(self._all("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))
         current = "index" in found and found["index"] == found.get("part")
         if only_known and not current:
@@ -327,6 +346,7 @@ class ItemStore:
             self._renew_index()
 
     def close(self) -> None:
+        """Close the store."""
         self._close()
 
     def _close(self) -> None:

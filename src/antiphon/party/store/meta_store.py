@@ -88,6 +88,7 @@ class MetaStore:
 
     @property
     def path(self) -> Path:
+        """Absolute path of the file."""
         return self._file.path
 
     # -- parties
