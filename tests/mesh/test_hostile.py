@@ -132,7 +132,7 @@ def test_an_answer_with_another_feed_is_refused(liar: Liar, alice: Peer) -> None
     asked, other = feed_of(alice), feed_of(alice, "another")
     want = liar.offer(asked.pair.key)
     assert want is not None
-    with pytest.raises(BadEncoding, match="not asked for"):
+    with pytest.raises(BadEncoding, match="not requested"):
         liar.say(Ranges(want.request, (other.write().encode(),)))
     assert bytes(other.pair.key) not in alice.lengths()
 
@@ -143,7 +143,7 @@ def test_a_late_answer_with_a_feed_that_was_never_announced_is_refused(liar: Lia
     assert want is not None
     liar.say(Ranges(want.request, (asked.write().encode(),)))
     liar.say(Ranges(want.request, (asked.write().encode(),)))  # the same request again: late, and harmless
-    with pytest.raises(BadEncoding, match="not asked for"):
+    with pytest.raises(BadEncoding, match="not requested"):
         liar.say(Ranges(want.request, (other.write().encode(),)))
 
 

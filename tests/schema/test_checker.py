@@ -95,7 +95,7 @@ def test_a_violation_names_schema_path_what_was_found_and_what_was_expected() ->
         ("due", "tomorrow", "expected a datetime or None, found text 'tomorrow'"),
         ("owner", b"abc", "expected a map or None, found bytes (3)"),
         ("raw", NOW, "expected bytes, found a datetime (2026-01-02 00:00:00+00:00)"),
-        ("tags", ["a", "a"], "expected what keeps uniqueItems, found a list of 2"),
+        ("tags", ["a", "a"], "expected a value that satisfies uniqueItems, found a list of 2"),
         ("priority", True, "expected an int, found True"),
         ("parts", {}, "expected a list, found a map of 0"),
         ("due", datetime(2026, 1, 2), "the datetime 2026-01-02 00:00:00 has no time zone"),  # noqa: DTZ001
@@ -113,14 +113,14 @@ def test_what_a_problem_says(field_name: str, value: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("node", "value", "message"),
     [
-        ({"maxLength": 2}, "abc", "expected what keeps maxLength 2, found text 'abc'"),
+        ({"maxLength": 2}, "abc", "expected a value that satisfies maxLength 2, found text 'abc'"),
         ({"pattern": "^a"}, "b", "expected text that matches '^a', found text 'b'"),
-        ({"minimum": 3}, 2, "expected what keeps minimum 3, found int 2"),
-        ({"multipleOf": 3}, 4, "expected what keeps multipleOf 3, found int 4"),
+        ({"minimum": 3}, 2, "expected a value that satisfies minimum 3, found int 2"),
+        ({"multipleOf": 3}, 4, "expected a value that satisfies multipleOf 3, found int 4"),
         ({"enum": ["a", 1]}, "b", "expected 'a' or 1, found text 'b'"),
         (False, 1, "nothing may be here, found int 1"),
-        ({"not": {}}, 1, "expected what keeps not, found int 1"),
-        ({"oneOf": [{}, {}]}, 1, "expected what keeps oneOf, found int 1"),
+        ({"not": {}}, 1, "expected a value that satisfies not, found int 1"),
+        ({"oneOf": [{}, {}]}, 1, "expected a value that satisfies oneOf, found int 1"),
     ],
 )
 def test_what_a_problem_with_a_constraint_says(node: Any, value: Any, message: str) -> None:

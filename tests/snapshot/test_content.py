@@ -161,7 +161,7 @@ def test_a_node_that_ends_too_early_or_too_late_is_refused() -> None:
     blobs = MemoryBlobs()
     ending = next(data for data in (b"%d" % number for number in range(5000)) if sha256(data).digest()[-1] == 0)
     raw, end = chunk(blobs), (blobs.put(ending), len(ending))
-    check_refused(put(blobs, ContentNode(0, (*[raw] * 15, end, raw))), blobs, "goes on behind")
+    check_refused(put(blobs, ContentNode(0, (*[raw] * 15, end, raw))), blobs, "continues after")
     early = ContentNode(0, (raw, raw))
     root = ContentNode(1, ((put(blobs, early), 200), (put(blobs, early), 200)))
     check_refused(put(blobs, root), blobs, "does not end it")

@@ -75,7 +75,7 @@ def test_a_leaf_that_ends_too_early_is_refused(family: Family) -> None:
 
 
 def test_a_leaf_that_ends_too_late_is_refused(family: Family) -> None:
-    check_refused(leaf(family.keys, family.blobs).link, family.blobs, "goes on behind")
+    check_refused(leaf(family.keys, family.blobs).link, family.blobs, "continues after")
 
 
 def test_wrong_counts_are_refused(family: Family) -> None:

@@ -86,7 +86,7 @@ class CausalQueue:
             self.wake_waiters(feed)
 
     def doubt(self, cursors: Iterable[Cursor]) -> None:
-        """Look again at feeds with faults: a lie about a feed is none if that feed turns out to be forked before it."""
+        """Check feeds with faults again: a wrong entry about a feed is no fault if that feed has forked before it."""
         for cursor in cursors:
             if cursor.fault:
                 cursor.fault = ""

@@ -149,7 +149,7 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
     """Check that entries ascend by feed and name other feeds. Return the entries that moved.
 
     An entry that does not move is skipped, not a fault: a peer that joins at an epoch does not know the entries before
-    the cut, and must come to the same verdict as peers that do.
+    the cut, and must reach the same verdict as peers that do.
     """
     moved: dict[bytes, Entry] = {}
     for index, entries in _moves(span, stop):

@@ -385,7 +385,7 @@ def _check_sizes(span: Span) -> None:
     if stored + (sum(few) if few else int(sizes.sum())) > SPAN_SIZE_MAX:
         raise TooLarge(f"{where}: above {SPAN_SIZE_MAX} bytes with every hash and body")
     if span.body_offsets[-1] != len(span.bodies) or span.advance_offsets[-1] != len(span.advance):
-        raise BadEncoding(f"{where}: the sizes in the headers do not add up to what is there")
+        raise BadEncoding(f"{where}: the sizes in the headers do not add up to those of the columns")
 
 
 def offsets_of(sizes: npt.NDArray[np.generic] | list[int]) -> Ints:

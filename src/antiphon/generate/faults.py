@@ -48,7 +48,7 @@ def _barred(side: Side, log: MemoryFeed) -> list[int]:
 
 
 def _alone(world: World, writer: Writer, count: int) -> Side:
-    """Write a new item and registers of other items, by a writer that no other writer hears of."""
+    """Write a new item and registers of other items, by a writer whose blocks no other writer receives."""
     side = Side(world, 1, 2)
     log = writer.log
     log.see(side.view.values())

@@ -1,6 +1,6 @@
 """`World` and `Side`: the items that all writers of a party know, and those that one side of a partition knows.
 
-Of a flat object only the stamps of the current values at each key are kept: the next mutation needs no more.
+Of a flat object only the stamps of the current values at each key are kept: that is all the next mutation needs.
 """
 
 from __future__ import annotations

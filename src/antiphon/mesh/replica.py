@@ -198,7 +198,7 @@ class Replica:
             if self._is_foreign(span.feed):
                 return RangeOutcome.UNFIT, None
             if self._control and (span.first or int(span.columns["kind"][0]) != Kind.CREDENTIAL):
-                raise BadEncoding(f"feed {span.feed.hex()[:8]} is no control feed, and only those were asked for")
+                raise BadEncoding(f"feed {span.feed.hex()[:8]} is no control feed, and only those were requested")
         elif self.holdings.ended(span.feed):
             return RangeOutcome.KNOWN, None
         length = record.length if record is not None else 0

@@ -127,7 +127,7 @@ class Requester:
         for number in late:
             request = self._requests.pop(number)
             self._release(request)
-            for key in request.keys:  # meanwhile another peer may be asked
+            for key in request.keys:  # meanwhile another peer may get the request
                 self._rest[key] = now_ms + self._timeout.timeout_ms // 2
 
     def _want(self, now_ms: int) -> tuple[Want | None, int]:
@@ -230,7 +230,7 @@ class Requester:
             raise BadEncoding("an answer with two ranges of one feed")
         for feed in (*feeds, *(feed for feed, _ in answer.lacks)):
             if feed not in (self.theirs if asked is None else asked):
-                raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which it was not asked for")
+                raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which was not requested")
         for evidence in answer.forks:
             self._take_fork(evidence)
         for feed, (outcome, added) in self._replica.take_ranges(came).items():
@@ -269,7 +269,7 @@ class Requester:
         asked = self._answered(answer.request, now_ms, blobs=True)
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
             if asked is not None and cid not in asked:
-                raise BadEncoding(f"an answer with blob {cid}, which it was not asked for")
+                raise BadEncoding(f"an answer with blob {cid}, which was not requested")
         taken = self._replica.take_blobs(answer.blobs)
         self.taken_blobs += taken
         if asked is None:
@@ -290,7 +290,7 @@ class Requester:
         if request is None:
             return None
         if request.blobs is not blobs:
-            raise BadEncoding(f"an answer to request {number} that is none to what it asks")
+            raise BadEncoding(f"an answer to request {number} that answers another kind of request")
         del self._requests[number]
         self._timeout.answered(now_ms - request.asked_ms)
         self._release(request)

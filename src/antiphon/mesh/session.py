@@ -32,7 +32,7 @@ class Session:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin anew: the two ends know nothing of each other."""
+        """Reset the session: the two ends know nothing of each other."""
         self._timeout = Timeout()
         self._requester = Requester(self.replica, self._timeout)
         self._responder = Responder(self.replica)

@@ -1,4 +1,4 @@
-"""The access list of one item: the right to write to it, as a function of the changes, whatever their order of arrival.
+"""The access list of one item: the right to write to it, as a function of the changes, in any order of arrival.
 
 An item begins open: everybody who may write in the party may write to it, and its list names its creator. A change
 grants and revokes. It counts if its author is an owner of the party, or is named in the list at that position of the

@@ -1,6 +1,6 @@
 """A party on one device: the live engine, which turns verified feeds into item states, and all that is built on it.
 
-Start reading at `live/processor.py` (`PartyProcessor`: one running party) and go on with `engine/engine.py`, which it
+Start reading at `live/processor.py` (`PartyProcessor`: one running party), then read `engine/engine.py`, which it
 runs under its lock. docs/design/live-engine.md explains both. The rooms, each of which imports only those above it:
 
 engine       feeds → causal delivery → judge → demuxer → fold → item states; no thread, no lock, no clock

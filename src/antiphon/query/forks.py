@@ -30,7 +30,7 @@ Claims = Sequence[tuple[Stamp, bytes]]
 
 
 class Fork(NamedTuple):
-    """The item that one was forked into, empty if it was not; and its inception key, if it is a view."""
+    """The fork of one item: the new item, empty if there is none, and the inception key of a view."""
 
     old: bytes
     new: bytes
@@ -61,11 +61,11 @@ class Forks(ABC):
 
     @abstractmethod
     def after(self, item: bytes) -> bytes:
-        """The item that one was forked into, if it is present; else empty."""
+        """The item that `item` was forked into, if it is present; else empty."""
 
     @abstractmethod
     def before(self, item: bytes) -> Iterable[bytes]:
-        """The items that were forked into one, which need not be present."""
+        """The items that were forked into `item`; they need not be present."""
 
     @abstractmethod
     def key(self, item: bytes) -> bytes:

@@ -20,7 +20,7 @@ from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, VALUE_SIZE_MA
 from antiphon.schema.patterns import size_each
 from antiphon.schema.stand_in import TAG, Extra, StandIn, for_stand_ins, no_values
 
-# Keywords that apply to each field by itself.
+# Keywords that apply to each field separately.
 _BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
 
 

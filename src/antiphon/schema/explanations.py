@@ -130,7 +130,7 @@ def _message(error: ValidationError, found: Value) -> str:
     details = kind.as_dict()
     limit = details.get("limit", details.get("multiple_of"))
     told = kind.name if limit is None else f"{kind.name} {limit}"
-    return f"expected what keeps {told}, found {describe(found)}"
+    return f"expected a value that satisfies {told}, found {describe(found)}"
 
 
 def _expected(options: Sequence[str], found: Value) -> str:

@@ -40,7 +40,7 @@ def one_history(stage: Stage) -> Iterator[str]:
         if _frame(peer) != frame:
             yield f"{peer.name} has delivered {_frame(peer)}, and {first.name} {frame}"
         if _base(peer) != base:
-            yield f"{peer.name} stands on {_base(peer)}, and {first.name} on {base}: {peer.epochs.waits_for}"
+            yield f"{peer.name} is based on {_base(peer)}, and {first.name} on {base}: {peer.epochs.waits_for}"
         found = _states(peer)
         if found != states:
             different = sorted(item for item in found.keys() | states.keys() if found.get(item) != states.get(item))
@@ -82,7 +82,7 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
         short = {feed for feed, last in longest.items() if lengths[feed] <= last}
         for place, written in told.items() if short else ():
             if place.feed in short and lengths[place.feed] <= place.seq:
-                yield f"{peer.name} lacks {place.feed.hex()[:8]} {place.seq}, which {written.peer} was told is written"
+                yield f"{peer.name} lacks {place.feed.hex()[:8]} {place.seq}, acknowledged to {written.peer}"
         for row in peer.party.refused(REFUSED_MAX):
             place = Position(row.feed, row.seq)
             of_rights = row.reason in OF_RIGHTS and place in told and place not in erased
@@ -161,7 +161,7 @@ def epochs_agree(stage: Stage) -> Iterator[str]:
         if peer.epochs.disagreement is not None:
             yield f"{peer.name} computes another snapshot of epoch {peer.epochs.disagreement.number}"
         if peer.epochs.number != len(chain.final):
-            yield f"{peer.name} stands on epoch {peer.epochs.number} of {len(chain.final)}: {peer.epochs.waits_for}"
+            yield f"{peer.name} is at epoch {peer.epochs.number} of {len(chain.final)}: {peer.epochs.waits_for}"
     for peer in stage.honest()[:1]:
         for act in peer.member.machine.acts():
             claim = act.claim

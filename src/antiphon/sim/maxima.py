@@ -46,7 +46,7 @@ class Maxima:
             "requests to one neighbour": (self.requests, limits.REQUESTS_MAX),
             "bytes that wait to be sent": (self.queued, limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX),
             "feeds of one neighbour": (self.feeds, limits.FEEDS_MAX),
-            "things that are asked for": (self.claims, each * max(1, len(peer.neighbours))),
+            "requested feeds and blobs": (self.claims, each * max(1, len(peer.neighbours))),
         }
         for name, (found, most) in bounds.items():
             if found > most:

@@ -256,7 +256,7 @@ class _Maker:
         return liars
 
     def _spare(self, cast: Cast) -> int:
-        """The number of further attesters that may fail for good without stopping epochs."""
+        """The number of further attesters that may fail permanently without stopping epochs."""
         attesters = len(cast.attesters)
         return attesters - self._rules.quorum(attesters) - len(cast.liars & set(cast.attesters))
 

@@ -72,7 +72,7 @@ class ContentNode(NamedTuple):
         """Refuse a node that does not end by the rule; only the last of a level may end early, or be small."""
         for index, (cid, _) in enumerate(self.links[:-1], start=1):
             if ends_group(index, cid):
-                raise BadEncoding(f"{what}: the node goes on behind {cid}, which ends it")
+                raise BadEncoding(f"{what}: the node continues after {cid}, which ends it")
         if not rightmost and not ends_group(len(self.links), self.links[-1][0]):
             raise BadEncoding(f"{what}: the node ends at {self.links[-1][0]}, which does not end it")
         # Otherwise a few nodes, repeated, could describe a file of very many tiny chunks.

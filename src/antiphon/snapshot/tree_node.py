@@ -133,7 +133,7 @@ class Node(NamedTuple):
         low = _MASKS[level > 0] & 0xFF  # the last byte excludes most keys
         for key in self.keys[:-1]:
             if not sha256(key).digest()[31] & low and ends(key, level):
-                raise BadEncoding(f"{what}: the node goes on behind {key.hex()}, which ends it")
+                raise BadEncoding(f"{what}: the node continues after {key.hex()}, which ends it")
         if not rightmost and len(self.keys) < entries_max(level) and not ends(last, level):
             raise BadEncoding(f"{what}: the node ends at {last.hex()}, which does not end it")
 

@@ -80,7 +80,7 @@ def late_messages_come_after_an_epoch(model: Model[Any], chance: random.Random) 
 
 
 def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
-    """A second epoch has the bytes that a peer computes which began at the first."""
+    """A peer that begins at the first epoch computes the bytes of the second."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     inside, between, tail = history.cut(3)
     first = _epoch(history, None, inside)
@@ -98,7 +98,7 @@ def a_state_goes_on_as_its_bytes_do(model: Model[Any], chance: random.Random) ->
     for part in history.cut(3):
         wanted = _epoch(history, data, part)
         data, _, state = fold_on(state, PARTY, history.item, data, _sorted(part), history.models, history.models.keys)
-        assert data == wanted, "a state that an epoch made differs from the one that its bytes stand for"
+        assert data == wanted, "a state that an epoch made differs from the one that its bytes encode"
 
 
 def raw_messages_are_reified_alike(model: Model[Any], chance: random.Random) -> None:

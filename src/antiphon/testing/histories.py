@@ -149,7 +149,7 @@ class History:
 
 
 class Late(Exception):
-    """A late message that the kept tail does not reach: the pipeline then folds the item's whole history afresh."""
+    """A late message that the kept tail does not reach: the pipeline then folds the item's whole history again."""
 
 
 def same(history: History, notes: list[Note], pieces: int, chance: random.Random) -> ItemState:

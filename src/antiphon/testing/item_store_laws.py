@@ -88,7 +88,7 @@ def all_or_nothing(store: Items) -> None:
 
 
 def forgetting_is_part_of_a_transaction(store: Items) -> None:
-    """A forgotten item is gone for readers at once; later, only what is saved after that is there."""
+    """Readers no longer find a forgotten item; later they find only data that was saved after that."""
     _put(store, _save(8))
     store.forget(A)
     assert store.load([A]) == {}

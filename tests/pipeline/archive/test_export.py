@@ -245,9 +245,9 @@ def end_early(rows: Rows) -> None:
         ("spans", renumber, "feed [0-9a-f]{8}"),
         ("records", lengthen, "missing from the archive"),
         ("records", begin_later, "feed [0-9a-f]{8}"),
-        ("records", end_early, "feed [0-9a-f]{8}: its record says otherwise"),
+        ("records", end_early, "feed [0-9a-f]{8}: its record contradicts"),
         ("records", lambda rows: [*rows, rows[0]], "two records"),
-        ("records", flip("hash"), "its record says otherwise than its blocks: hash"),
+        ("records", flip("hash"), "its record contradicts its blocks: hash"),
         ("blobs", flip("data"), "blob"),
     ],
 )

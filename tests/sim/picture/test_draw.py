@@ -95,7 +95,7 @@ def test_what_one_points_at_tells_more() -> None:
         "2.5 s: eve lies: two histories",
         "3.5 s: ada declares an epoch: epoch 1",
         "epoch 1: attested by eve",
-        f"epoch 1: 3 of 3 peers stand on {CID}",
+        f"epoch 1: 3 of 3 peers reach {CID}",
         "parted from 2 s to 3 s: bob eve",
         "9 s: eve is revoked",
         "bob lacks a message",
@@ -136,7 +136,7 @@ def test_who_slept_does_not_bend_the_line_of_an_epoch() -> None:
     """It goes straight through the sleeper's lane, from where dots lead to the place where the sleeper came to it."""
     svg = draw(party())
     lines = [
-        shape for shape in shapes(svg) if shape.get("class") == "line epoch" and "stand on" in "".join(shape.itertext())
+        shape for shape in shapes(svg) if shape.get("class") == "line epoch" and " reach " in "".join(shape.itertext())
     ]
     dotted = [shape for shape in shapes(svg) if shape.get("class") == "line epoch dots"]
     assert (len(lines), len(dotted)) == (1, 1)

@@ -131,7 +131,7 @@ class File(Handle):
         if start < 0 or (end is not None and end < start):
             raise InvalidInput(f"file {self.id}: no range of bytes: {start} to {end}")
         if min(self.size, self.size if end is None else end) - start > READ_SIZE_MAX:
-            raise TooLarge(f"file {self.id}: more than {READ_SIZE_MAX} bytes are asked for at once; read it in pieces")
+            raise TooLarge(f"file {self.id}: more than {READ_SIZE_MAX} bytes in one read; read it in pieces")
         return b"".join(self.pieces(start, end))
 
     def save_to(self, path: str | os.PathLike[str]) -> Path:

@@ -33,7 +33,7 @@ def narrow(query: Query, parts: QueryArguments, party: bytes, lead: Lead) -> Que
     """Return an aggregate query, restricted by keyword arguments."""
     _check_names(parts)
     if not isinstance(query, Query):
-        raise InvalidInput('an aggregate is asked with a query that counts or sums: `Query().sum("price")`')
+        raise InvalidInput('an aggregate needs a query that counts or sums: `Query().sum("price")`')
     more = _assemble(None, parts)
     if more.order or more.limit is not None:
         raise InvalidInput("an aggregate is of all items; it goes with no order and no limit")

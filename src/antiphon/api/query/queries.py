@@ -90,7 +90,7 @@ class Queries:
     def aggregate(self, query: Query) -> Any:
         """Return the value of an aggregate query; with groups, a list of pairs (group, value)."""
         if query.aggregate is None:
-            raise InvalidInput("an aggregate is asked with a query that counts or sums: `Query().count()`, `.sum(...)`")
+            raise InvalidInput("an aggregate needs a query that counts or sums: `Query().count()`, `.sum(...)`")
         found = self.run(query)
         return found.value if query.aggregate.group is None else list(found.groups)
 

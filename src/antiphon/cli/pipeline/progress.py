@@ -92,7 +92,7 @@ class Watch:
 
 @contextmanager
 def watched(watch: Watch, told: Callable[[str], None]) -> Iterator[None]:
-    """Pass a progress line to `told` every half second, from a thread."""
+    """Call `told` with a progress line every half second, from a thread."""
     ended = Event()
 
     def follow() -> None:

@@ -55,7 +55,7 @@ class FeedStore(FeedReader):
     """Signed, hash-linked feeds on LMDB. Thread-safe; open one per process and share it.
 
     An append or ingest is on the disk when it returns. With `durable=False` it is only in the system's cache until
-    `flush`; what is then given to others is flushed first, because nothing may leave before it is synced (rule 6).
+    `flush`; blocks that are read for a peer are flushed first, because nothing may leave before it is synced (rule 6).
     """
 
     def __init__(self, env: Env, clock: Clock, randomness: Randomness) -> None:

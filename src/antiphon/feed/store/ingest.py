@@ -263,7 +263,7 @@ def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:
 
 
 def erase(tables: Tables, record: FeedRecord, seq: int) -> None:
-    """Erase a body for good; the chain stays verifiable through its hash."""
+    """Erase a body permanently; the chain stays verifiable through its hash."""
     held = tables.span_at(record, seq)
     bodies, states = held.body_list(), bytearray(held.states or bytes(held.count))
     bodies[seq - held.first], states[seq - held.first] = None, BodyState.ERASED

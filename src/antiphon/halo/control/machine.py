@@ -87,7 +87,7 @@ class PartyMachine:
         self._ends: tuple[Entry, ...] | None = None
         self._chain: EpochChain | None = None
         self._stands: EpochChain | None = None  # the chain whose floors the authority has
-        self._electoral: list[Act] = []  # acts about epochs, and those that open control feeds or change the electorate
+        self._electoral: list[Act] = []  # acts that concern epochs, open control feeds, or change the electorate
         self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
@@ -317,7 +317,7 @@ class PartyMachine:
         return self._within(own, Floors(fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final))
 
     def open_control(self, control: Timeframe) -> str:
-        """Return why a control timeframe is not closed: a block in it has seen one that is not; "" if it is closed."""
+        """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed."""
         for act in self._acts:
             if control.get(act.stamp.feed, -1) == act.stamp.seq:
                 for feed, seq in act.place.seen.items():

@@ -29,7 +29,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An identity or a group that was admitted; without roles it is a member no more."""
+    """An identity or a group that was admitted; without roles it is no longer a member."""
 
     subject: bytes
     roles: Roles

@@ -79,7 +79,7 @@ class FeedAdmission:
 
 @dataclass(frozen=True, slots=True)
 class PartyGenesis:
-    """The party begins: its founder, and its first feed. A child names its parent, and that one's first feed."""
+    """The party begins: its founder, and its first feed. A child names its parent, and the parent's first feed."""
 
     identity: bytes
     admission: FeedAdmission
@@ -116,7 +116,7 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True)
 class FeedEnd:
-    """A device's feeds end, by the word of its identity or its own."""
+    """A device's feeds end. Signed by the identity, or by the device itself."""
 
     identity: bytes
     device: bytes
@@ -130,20 +130,20 @@ class Policy:
     editors_admit: bool = False
     generator: bytes = b""  # a device; none: the attester that ranks first
     attesters: tuple[bytes, ...] = ()  # devices; none: the founder's first one
-    attestations_min: int = 0  # how many a joiner wants to see
+    attestations_min: int = 0  # attestations that a joiner requires
     tightens: tuple[Position, ...] = ()
     cuts: Cuts = field(default_factory=dict)
     liars: bool = False  # attesters may lie: two thirds must agree, in two rounds
     silent_ms: int = 0  # how long a term is silent before the next in rank opens another
     skew_ms: int = 0  # how far an epoch's `created_ms` may be ahead of an attester's clock
-    epoch_messages: int = 0  # when to begin an epoch: after so many messages,
-    epoch_bytes: int = 0  # so many bytes,
-    epoch_age_ms: int = 0  # so long,
-    epoch_idle_ms: int = 0  # or so long without a message
-    message_age_ms: int = 0  # what an epoch discards: messages of messengers that are older,
-    message_count: int = 0  # those beyond so many,
-    deleted_epochs: int = 0  # and what was deleted so many epochs ago
-    keep_epochs: int = 0  # how many epochs behind the last one keep their messages
+    epoch_messages: int = 0  # begin an epoch after this many messages,
+    epoch_bytes: int = 0  # this many bytes,
+    epoch_age_ms: int = 0  # this time since the last epoch,
+    epoch_idle_ms: int = 0  # or this time without a message
+    message_age_ms: int = 0  # discard posts of messengers that are older,
+    message_count: int = 0  # all but this many of the newest posts,
+    deleted_epochs: int = 0  # and items that were deleted this many epochs ago
+    keep_epochs: int = 0  # epochs before the last one whose messages are kept
 
 
 class ModelKey(NamedTuple):
@@ -171,12 +171,12 @@ class EpochGenesis:
 
 @dataclass(frozen=True, slots=True)
 class EpochAttestation:
-    """An attester has recomputed an epoch's snapshot with the same CID; repeated, it knows that a quorum has."""
+    """An attester has recomputed an epoch's snapshot with the same CID. The second time, it has seen a quorum do so."""
 
     term: int
     number: int
     snapshot: bytes
-    genesis: bytes  # the digest of the genesis that is meant: nobody can put another cut under it
+    genesis: bytes  # the digest of the genesis, so that the vote cannot be used for another cut
 
 
 @dataclass(frozen=True, slots=True)

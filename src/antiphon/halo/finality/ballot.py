@@ -1,7 +1,7 @@
 """The votes of the attesters about one epoch number, read from their control feeds.
 
 The first vote in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
-below one that was endorsed. A feed only grows, so what counts never changes, and the order of arrival leaves no trace.
+below one that was endorsed. A feed only grows, so a vote that counts always counts, in any order of arrival.
 
 Geneses and attestations also count as their signer's where another device repeats them: an honest device signs nothing
 that is not in its own feed, and a peer that holds another branch of that feed cannot read it there.
@@ -68,11 +68,11 @@ class Ballot:
         self.endorsements: list[Endorsed] = []
         self.refusals: list[Refused] = []
         self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
-        self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: no vote, but its word
+        self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: for joiners, no vote
         self.void: dict[Position, str] = {}
         self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
         self._own: dict[bytes, Own] = defaultdict(Own)
-        self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: said twice is not told twice
+        self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: a copy is no second vote
         for feed, acts in feeds.items():
             self._read(devices[feed], acts)
         for (device, choice), words in self._words.items():

@@ -168,7 +168,7 @@ class _Fold:
     # -- geneses
 
     def _proposals(self, ballot: Ballot, previous: FinalEpoch | None) -> list[Proposal]:
-        """Return the geneses, one for each digest. A repeated one, without what it rests on, does no harm."""
+        """Return the geneses, one for each digest. A copy whose causes are not here does no harm."""
         found: dict[bytes, Proposal] = {}
         for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: act.stamp):
             if isinstance(act.claim, EpochGenesis) and act not in self._void:
@@ -185,7 +185,7 @@ class _Fold:
             problem = "its device had declared another genesis in this term before"
         takeover = _proposer_problem(act, claim, ballot)
         # If attesters may lie, the honest ones of a quorum have checked the takeover. An observer who holds another
-        # branch of a liar's feed cannot, and must not be kept from what is final.
+        # branch of a liar's feed cannot check it, and must still accept the final epoch.
         sound = not problem and (not takeover or (config.policy.liars and claim.term > 0))
         choice = Choice(claim.term, claim.snapshot, act.digest)
         return Proposal(
@@ -223,7 +223,7 @@ class _Fold:
                 proposal.act, proposal.reason or (f"epoch {won.number} is final with another snapshot" if other else "")
             )
         attested = [devices for choice, devices in ballot.attested.items() if choice.snapshot == won.snapshot]
-        # Who endorsed a later term before it heard that this one is final still tells joiners what it has computed.
+        # A device may endorse a later term before it learns that this one is final. Joiners still use its attestation.
         late = [(device, act) for choice, device, act in ballot.late if choice.snapshot == won.snapshot]
         for _, act in late:
             self._void.pop(act, None)

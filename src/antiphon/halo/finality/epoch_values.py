@@ -111,7 +111,7 @@ class Proposal:
     reason: str  # why it is not to be attested; "" if it may be
     sound: bool  # whether it is final once a quorum has attested it
     attested: tuple[bytes, ...]  # devices
-    confirmed: tuple[bytes, ...]  # devices that have said so again; asked for only if attesters may lie
+    confirmed: tuple[bytes, ...]  # devices that attested twice; needed only if attesters may lie
     act: Act = field(compare=False, repr=False)
 
 

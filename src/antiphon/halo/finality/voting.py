@@ -132,7 +132,7 @@ def proposal(chain: EpochChain, device: bytes, term: int) -> Demand:
     if term:
         demand = chain.ballot.demand(chain.ballot.endorsers(term, device))
         if demand.snapshot and declared(chain, demand.snapshot) is None:
-            return Demand(b"", "the genesis that its endorsers have attested, and that must be told again, is not here")
+            return Demand(b"", "the genesis that its endorsers attested, and that must be declared again, is not here")
         return demand
     if device != config.generator:
         return Demand(b"", f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}")

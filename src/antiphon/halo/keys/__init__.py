@@ -1,4 +1,4 @@
-"""Private keys: where they are kept, and whom they name.
+"""Private keys: where they are kept, and which identity or device they belong to.
 
 identity         identities (persons and bots) and devices: create, load, recover from a phrase
 key_store        `KeyStore`, the file of private keys and contacts, with its lock and its three protections

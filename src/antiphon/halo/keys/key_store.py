@@ -170,7 +170,7 @@ class KeyStore:
         return self._load().contacts
 
     def forget(self, key: bytes) -> None:
-        """Delete a private key or a contact. A private key without a recovery phrase on paper is lost for good."""
+        """Delete a private key or a contact. A private key without a recovery phrase on paper is lost permanently."""
 
         def change(contents: Contents) -> Contents:
             if contents.find(key) is None and contents.contact(key) is None:

@@ -28,7 +28,7 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
         feed, length = act.claim.feed, act.claim.length
         if act.stamp.seq < ends.get(act.stamp.feed, NO_END):
             told[feed] = min(length, told.get(feed, NO_END))
-        elif feed not in found or length < found[feed].seq:  # told only on a branch that others need not hold
+        elif feed not in found or length < found[feed].seq:  # reported only on a branch that other peers may lack
             found[feed] = Fork.decode(act.claim.evidence)
     new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
     return [member.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]

@@ -48,7 +48,7 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
             return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
     if act.signers.isdisjoint(chain.open.config.attesters) and not _may_generate(within, act, claim):
         return "its writer is no attester, and has not the role to declare epochs"
-    if forced(machine, act, claim):  # it may be final: what came in between takes effect after this epoch
+    if forced(machine, act, claim):  # it may be final: acts since then take effect after this epoch
         return ""
     for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
         if length > machine.fork_ends.get(feed, length):
@@ -99,7 +99,7 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
     for act in machine.acts():
         takes = isinstance(act.claim, Narrowing | FeedEnd | Erasure | Equivocated)
         takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
-        if isinstance(act.claim, Equivocated):  # whoever finds a fork tells of it: once is enough
+        if isinstance(act.claim, Equivocated):  # several members may report one fork: one report is enough
             takes = act.claim.length < within.common(act.claim.feed)
         if takes and not claim.control.includes(*act.position) and not judge(authority, act):
             yield act

@@ -228,7 +228,7 @@ class Membership:
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
-        """End a device's feeds at the blocks held here: a lost device by its identity, or this device by itself."""
+        """End a device's feeds at the blocks held here: another device in the name of its identity, or this device."""
         self.refresh()
         feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
         lengths = self.lengths()

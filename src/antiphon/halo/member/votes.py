@@ -41,7 +41,7 @@ def witness(member: Membership, epoch: FinalEpoch) -> Stamp | None:
     """Attest an epoch that is final already, if policy wants more attestations than it has."""
     try:
         claim = voting.witness(_chain(member, recovered=False), bytes(member.device.key))
-    except NotAuthorised:  # it has no voice, or may have forgotten what it said
+    except NotAuthorised:  # it may not vote, or has lost a part of its feed
         return None
     known = claim is not None and claim.snapshot == epoch.snapshot
     return member.write_claim(claim) if claim is not None and known else None

@@ -7,7 +7,7 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 - A *narrowing* names the grants that it takes from and a cut for each feed. It binds a grant only if its issuer's own
   right rests on older grants, by stamp, or if the grant's subject signed it itself. It then counts for every block that
   has seen it, and for every block past the cut, whether seen or not.
-- So every question about a grant leads only to questions about older grants: there are no circles, no back-dated
+- So every question about a grant leads only to questions about older grants: there are no cycles, no back-dated
   coups, no mutual revocations, and the order of arrival does not matter.
 """
 
@@ -63,7 +63,7 @@ class Authority:
         self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
         self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
         self.policies: list[Act] = []
-        self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → who told → common blocks
+        self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
         self._ends: list[Act] = []
@@ -414,7 +414,7 @@ class Authority:
         return known
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
-        """Return the policy at a place: the last one seen there, or one that tightened it and cut before this place."""
+        """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""
         return policy_at(self, place, limit)
 
     def valid_policy(self, act: Act) -> bool:

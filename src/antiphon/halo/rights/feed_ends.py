@@ -1,4 +1,4 @@
-"""Revocations end the feeds of writers that they leave without any role, for good."""
+"""Feed ends: a revocation that leaves a writer without any role ends its feeds permanently."""
 
 from __future__ import annotations
 

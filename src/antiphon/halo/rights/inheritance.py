@@ -1,7 +1,7 @@
 """Child parties inherit narrowings and device ends from their parent.
 
-These name feeds of the parent. A feed of the child that one does not name is cut to nothing (rule 8), until an *echo*
-in the child gives its cut: the same claim again, having seen the first, by a member with the right to make it.
+A narrowing of the parent has no cuts for feeds of the child. Such a feed is cut to nothing (rule 8), until an *echo* in
+the child gives its cut. An echo repeats the claim, has seen the original, and is by a member with the right to make it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The policy at a place: the last one seen there, or one that tightened it and cut before that place."""
+"""The policy at a place: the last one seen there, or a tightening policy with a cut before it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_POLICY = Policy()
 
 
 def policy_at(authority: Authority, place: Place, limit: Stamp | None) -> Policy:
-    """Return the policy at a place: the last one seen there, or one that tightened it and cut before this place."""
+    """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""
     current: Act | None = None
     for act in authority.policies:
         if (limit is None or act.stamp < limit) and place.sees(act.position) and authority.valid_policy(act):

@@ -95,7 +95,10 @@ class ArrayState:
         return placed
 
     def delete(self, names: Iterable[ElementId]) -> None:
-        """Delete elements, for good, whatever is concurrent: they are missing although their message has arrived."""
+        """Delete elements permanently, even if concurrent messages change them.
+
+        No mark remains: an element is deleted if its message has arrived and it is not in `elements`.
+        """
         keys = []
         for name in names:
             element = self.elements.pop(name, None)

@@ -142,7 +142,7 @@ def _read_state(proto: pb.MessengerState) -> MessengerState:
         entry = _read_row(row, feeds, state)
         need(not state.heard.has(entry.stamp), "a pending post that was heard")
         need(not (entry.reply_to or entry.sent_ms), "a pending post that came")
-        need(bool(entry.versions or entry.waits) is (entry.redacted is None), "a pending post of which nothing is said")
+        need(bool(entry.versions or entry.waits) is (entry.redacted is None), "a pending post without any effect on it")
         need(entry.stamp not in entry.versions, "a pending post that came")
         state.pending[entry.stamp] = entry
     state.index()

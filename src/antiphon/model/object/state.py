@@ -1,11 +1,11 @@
 """The state of an object, and the effect of an operation on it.
 
 The state is a set of entries. Each operation that writes adds one entry (path, stamp, content). Each name in the
-`replaces` of an operation at a path removes, for good, the entries of the named message at that path and below it, and
+`replaces` of an operation at a path permanently removes the entries of the named message at that path and below it, and
 its entries at the proper ancestors, except marks of containers. So the set of operations decides which entries remain,
 and their order does not. An increment adds to one entry: the counter of the named message at exactly that path, if it
-remains. An increment that arrives before its counter waits for it. So every order gives the same state, whatever a
-hostile writer names.
+remains. An increment that arrives before its counter waits for it. So every order gives the same state, even if a
+hostile writer names arbitrary messages.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def _read_waiting(units: Sequence[Unit]) -> None:
         _check(run < 0 or writer.runs[run].end < unit.start, "an element that waits and does not")
         writer.units.append(unit)
         unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
-        _check(unit.above.find(unit.above_clock) is None, "an insertion that waits for what is there")
+        _check(unit.above.find(unit.above_clock) is None, "an insertion that waits for an element that is present")
 
 
 def _read_marks(state: TextState, proto: text_pb2.TextSnapshot, writers: Sequence[Writer]) -> None:

@@ -17,7 +17,7 @@ Part = tuple[int, int, int]  # messages [low, high) of a lane, by its number
 
 
 class Authors:
-    """Authors by the word of an authority, cached by feed and control timeframe until the authority changes."""
+    """Authors as an authority names them, cached by feed and control timeframe until the authority changes."""
 
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority

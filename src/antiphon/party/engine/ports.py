@@ -209,7 +209,7 @@ class Items(Protocol):
         """Open a transaction. All that is put inside is saved when it ends, or nothing."""
 
     def forget(self, item: bytes) -> None:
-        """Remove an item's row, postings and refusals with the next transaction that saves it anew."""
+        """Remove an item's row, postings and refusals in the next transaction that saves it again."""
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
         """Iterate over the ids of items with a valid genesis, or of those of one model, ascending."""

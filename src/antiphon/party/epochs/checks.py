@@ -66,7 +66,7 @@ def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Calla
 
     This counts only for a feed whose writer provably signed two histories, and only beyond the blocks that are
     `common` to both. Otherwise the maker of the root could claim anything. Beyond the fork, a false hash cannot be
-    told from a third history.
+    distinguished from a third history.
     """
     for record in engine.store.feeds(engine.party):
         cut = cuts.get(record.feed)

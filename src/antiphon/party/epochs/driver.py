@@ -140,7 +140,7 @@ class EpochDriver:
         if term:
             count = max(len(chain.ballot.endorsers(term, device)) for device in self._candidates(chain, term))
             return begin + f"{count} of {opened.config.quorum} endorsements of its candidate are here, and no genesis"
-        return begin + f"device {opened.config.generator.hex()[:8]} is to declare it ({self._reason or 'it was asked'})"
+        return begin + f"device {opened.config.generator.hex()[:8]} is to declare it ({self._reason or 'on request'})"
 
     # -- voting
 

@@ -82,7 +82,7 @@ class Epochs:
         self._work = threading.RLock()  # one computation at a time; taken before the party's lock
         self._made: tuple[EpochPlan, EpochSnapshot] | None = None
         self._cancelled = threading.Event()
-        self._over = False  # cancelled for good: no computation may start any more
+        self._over = False  # cancelled permanently: no computation may start any more
         self.disagreement: Disagreement | None = None
         self.waits_for = ""  # why this device cannot rebase onto, or attest, the next epoch yet
 

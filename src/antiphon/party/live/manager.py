@@ -251,7 +251,7 @@ class PartyManager:
         return self.open(party)
 
     def delete(self, party: bytes) -> None:
-        """Forget a party: delete its item store, and follow it again only if asked with `again`. Its feeds stay."""
+        """Forget a party: delete its item store, and follow it again only with `again=True`. Its feeds stay."""
         with self._lock:
             self.meta.forget(party)
             running = self._open.pop(bytes(party), None)

@@ -61,7 +61,7 @@ class ItemStore:
     def __init__(self, path: Path | None, party: bytes) -> None:
         self.path = path
         self._party = party
-        self._forgotten: set[bytes] = set()  # hidden from reads; deleted by the transaction that saves them anew
+        self._forgotten: set[bytes] = set()  # hidden from reads; deleted by the transaction that saves them again
         self.why_rebuilt = ""
         self.ready_items: Set[bytes] | None = None
         self.index: Index | None = None
@@ -335,7 +335,7 @@ class ItemStore:
             raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
 
     def clear(self) -> None:
-        """Delete everything, to rebuild it. The file is made anew, because it may be damaged."""
+        """Delete everything, to rebuild it. The file is replaced, because it may be damaged."""
         self._forgotten = set()
         self._close()
         if self.path is not None:

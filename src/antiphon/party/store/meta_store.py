@@ -299,7 +299,7 @@ def _with_genesis(rows: Rows, known: Subscription, feed: PublicKey) -> Subscript
     if before is not None and before != feed:
         raise InvalidInput(
             f"party {known.party.short} has its genesis in feed {before.short}, not in {feed.short}; a party has one "
-            "genesis, so distrust whoever named the other"
+            "genesis, so do not trust the source of the other one"
         )
     begun = replace(known, genesis_feed=feed)
     _add_feed(rows, begun, feed, FeedKind.CONTROL, None, None)

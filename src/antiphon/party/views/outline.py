@@ -52,7 +52,7 @@ class Reach:
 
 
 class Outline:
-    """The ties of items. It only grows: a tie is kept, even if the item gives it up, until the item is dropped."""
+    """The relations of items. It only grows: a relation is kept until its item is dropped, even if it ends before."""
 
     def __init__(self) -> None:
         self._ties: dict[bytes, Relations] = {}
@@ -64,7 +64,7 @@ class Outline:
         return item in self._ties
 
     def put(self, item: bytes, ties: Relations) -> bool:
-        """Add ties of an item to those known before. True if any is new."""
+        """Add relations of an item to the known ones. True if any is new."""
         known = self._ties.get(item)
         both = ties if known is None else known.joined(ties)
         if both == known:
@@ -79,7 +79,7 @@ class Outline:
         return True
 
     def drop(self, item: bytes) -> None:
-        """Forget the ties of an item."""
+        """Forget the relations of an item."""
         known = self._ties.pop(item, _NOTHING)
         for parent in known.parents:
             self._claimers[parent].discard(item)
@@ -89,7 +89,7 @@ class Outline:
             self._links[known.link[0]].discard(item)
 
     def reach(self, roots: Iterable[bytes]) -> Reach:
-        """Return the items that belong to `roots`, also those that a tie names and the outline does not have."""
+        """Return the items that belong to `roots`, including items that a relation names and the outline lacks."""
         members = _closed(roots, self._down)
         linked = {link for one in members for link in self._links.get(one, ())} - members
         links = {link for link in linked if self._target(link) in members}

@@ -61,7 +61,7 @@ class ViewSource:
         """Return the items that belong to `roots` in a snapshot. Raises `MissingBlob` if it is not whole here."""
         wanted = frozenset(roots)
         if len(wanted) > ROOTS_MAX:
-            raise InvalidInput(f"{len(wanted)} items are asked about at once, at most {ROOTS_MAX} may be")
+            raise InvalidInput(f"{len(wanted)} items in one request; at most {ROOTS_MAX} are allowed")
         base = EpochBase.load(snapshot, self._blobs, party=self._party)
         with self._asked:
             outline = self._outline.of(base)

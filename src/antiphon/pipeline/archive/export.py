@@ -215,7 +215,7 @@ def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | No
     if last is None:
         return None
     begins = piece.begins
-    record = store.record(piece.record.feed)  # a fork may have come to light
+    record = store.record(piece.record.feed)  # a fork may have been found meanwhile
     end = record.end if record.end <= last.end else NO_END
     made = replace(
         piece.record,

@@ -310,12 +310,12 @@ def _compare(made: FeedRecord, told: FeedRecord) -> None:
         if getattr(made, name) != getattr(told, name)
     ]
     if wrong:
-        raise BadEncoding(f"feed {told.feed.hex()[:8]}: its record says otherwise than its blocks: {', '.join(wrong)}")
+        raise BadEncoding(f"feed {told.feed.hex()[:8]}: its record contradicts its blocks: {', '.join(wrong)}")
 
 
 def _otherwise(record: FeedRecord, seq: int) -> RefusedBlocks:
     return RefusedBlocks(
-        f"feed {record.feed.hex()[:8]}, block {seq}: it is another than the final epoch has there",
+        f"feed {record.feed.hex()[:8]}, block {seq}: it differs from the block in the final epoch",
         feed=record.feed,
         seq=seq,
     )

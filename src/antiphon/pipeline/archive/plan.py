@@ -30,7 +30,7 @@ class NewBlocks(NamedTuple):
     start: int
     stop: int
     known: FeedRow | None  # the feed in the archive
-    follows: bool = False  # it continues another piece of the same feed, and is useless without that one
+    follows: bool = False  # it continues another piece of the same feed, and is useless without it
 
     @property
     def blocks(self) -> int:
@@ -38,7 +38,7 @@ class NewBlocks(NamedTuple):
 
     @property
     def begins(self) -> FeedRecord:
-        """The record with the start of the feed in the archive. After a gap of pruned blocks it starts anew."""
+        """The record with the start of the feed in the archive. After a gap of pruned blocks it starts again."""
         return self.record if self.known is None or self.known.record.length < self.record.start else self.known.record
 
 

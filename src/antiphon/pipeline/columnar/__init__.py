@@ -1,4 +1,4 @@
-"""The fold of flat objects in numpy columns, for all items of a partition at once.
+"""The fold of flat objects in numpy columns, for all items of a partition together.
 
 A *flat object* is an item of the object model in which every register holds a text or an integer at a top-level key of
 at most 16 bytes, and to which only such writes have come. Most items are flat; they cost no Python call each.

@@ -1,4 +1,4 @@
-"""RegisterWrites the snapshots of flat objects for all items of a partition at once: `snapshot_codec` in columns.
+"""Writes the snapshots of flat objects for all items of a partition together: `snapshot_codec` in columns.
 
 The remaining register entries are columns, and keys and values are encoded in messages exactly as in snapshots. So no
 value becomes a Python object: snapshots are assembled from pieces of bytes, which are laid out one after another and

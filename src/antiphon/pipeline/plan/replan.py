@@ -31,11 +31,11 @@ from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, 
 
 NEW = "the party is new here"
 HAD_ERROR = "nothing could be said of the party before"
-OTHER_BASE = "the party stands on another epoch"
+OTHER_BASE = "the party is based on another epoch"
 OTHER_CODE = "code for other models is here than was then"
 BODIES_CAME = "bodies of messages came that were not here"
 BODIES_WENT = "bodies of messages were erased"
-MANY_BODILESS = "so many messages have no bodies here that they are not asked for one by one"
+MANY_BODILESS = "too many messages have no bodies here to look up each one"
 MENDED = "a feed can be read where it could not"
 DAMAGED = "a feed cannot be read any more where it could"
 
@@ -235,7 +235,7 @@ def _why_other(store: FeedReader, feed: bytes, head: Head) -> str:
         return "is gone"
     except CorruptBlock as error:
         return f"cannot be read any more where it was: {error}"
-    return "" if not length or now == last else "holds other blocks than those that were read"
+    return "" if not length or now == last else "holds other blocks than were read"
 
 
 def _body_of(store: FeedReader, feed: bytes, seq: int) -> BodyState:

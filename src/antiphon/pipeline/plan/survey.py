@@ -50,7 +50,7 @@ class Survey:
         for plan in self.plans:
             if plan.party == party:
                 return plan
-        raise UnknownParty(f"party {party.hex()[:8]} is not in {', '.join(self.homes)}, or was not asked for")
+        raise UnknownParty(f"party {party.hex()[:8]} is not in {', '.join(self.homes)}, or was not requested")
 
 
 def survey(
@@ -82,7 +82,7 @@ def survey(
 
 
 def blocks(spark: SparkSession, survey: Survey, columns: Sequence[str] = NEEDED) -> DataFrame:
-    """Stage `blocks`: the blocks of a survey, without those that came later. Reading them checks only the store's
+    """Stage `blocks`: the blocks of a survey, without later ones. Reading them checks only the store's
     checksums, because the survey has verified them.
     """
     reader = prepare(spark).read.format("antiphon").option("columns", ",".join(columns)).option("verify", "false")

@@ -84,7 +84,7 @@ def whole_key(path: Path) -> Column:
 
 
 def is_float(path: Path, keys: Column) -> Column:
-    """True where the value at a path is a whole float, of which the sort key is that of the equal int.
+    """True where the value at a path is a whole float. Its sort key is that of the equal int.
 
     Python reads the value only where a number is at the path and its JSON has a whole float anywhere.
     """

@@ -189,7 +189,7 @@ class ShardFold:
     def _only_mutations(
         self, ordered: OrderedMessages, folding: ResumeFold, resume: FlatResume, parties: Sequence[PartyLanes]
     ) -> Bools:
-        """Return for each item whether it is flat, only mutations have come to it, and all of them count."""
+        """Return for each item whether it is flat, it received only mutations, and all of them count."""
         found = resume.flat & ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
         objects = self._stored.objects
         for place in np.flatnonzero(found[objects.nth] & is_true(objects.rows.column("guarded"))).tolist():

@@ -34,7 +34,7 @@ class StoredForks(Forks):
         return fork.new if fork.here else b""
 
     def says(self, item: bytes) -> bytes:
-        """The item that one was forked into, present or not."""
+        """The item that `item` was forked into, present or not."""
         return self._fork(item).new if self._any else b""
 
     def before(self, item: bytes) -> Iterable[bytes]:

@@ -156,7 +156,7 @@ def _order(order: OrderBy, alias: str, slots: Slots) -> str:
 def _aggregate(aggregate: Aggregate, where: Sql, alias: str, slots: Slots) -> Sql:
     """Rows of (value), or of (group, value); for sums and means a row for each number, in the order of groups.
 
-    SQLite's min and max may take a float where an equal int is there too, of which both take the int.
+    Of an equal int and float, SQLite's min and max may return either. A query returns the int.
     """
     function, value, tests = aggregate.function, "count(*)", [where.text]
     numbers, extreme = function in ("sum", "mean"), function in ("min", "max")

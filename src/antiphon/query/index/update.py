@@ -1,7 +1,7 @@
 """Write changed items into the tables of the item index, only the rows and columns that differ.
 
 First all changed items are read and compared, with the items that name a forked item. Then the parents are settled, and
-each table gets its rows at once.
+the rows of each table are written together.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ParentCycles:
     def look(self, items: Iterable[bytes], claims_of: ClaimsOf, *, told: bool = True) -> set[bytes]:
         """Take the current claims of items; return the items, these or others, whose parent may have changed.
 
-        With `told`, these items have changed; else they are only read.
+        `told`: these items were reported as changed. Otherwise they are only read.
         """
         moved: set[bytes] = set()
         new: set[bytes] = set()

@@ -46,7 +46,7 @@ class Attacker:
         return names
 
     def some(self) -> list[str]:
-        """About half of the neighbours, at least one: those that are shown other data than the rest."""
+        """About half of the neighbours, at least one: they get other data than the rest."""
         names = self.names()
         return names[: max(1, len(names) // 2)]
 

@@ -1,4 +1,4 @@
-"""The list of attacks, and `Attacks`, which performs one for an act. Attackers hold keys of a member, obey no rule."""
+"""The list of attacks, and `Attacks`, which performs one for an act. Attackers have the keys of a member."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class EpochLines:
             # Two snapshots of one epoch: peers disagree, which no run should show.
             colour = "wrong" if line.number in self._twice else "epoch"
             standing = len(line.near) + len(line.apart)
-            tip = f"epoch {line.number}: {standing} of {len(frame.lanes)} peers stand on {line.cid}"
+            tip = f"epoch {line.number}: {standing} of {len(frame.lanes)} peers reach {line.cid}"
             label = (x, frame.top - 8 - LABEL_HEIGHT * label_row)
             _draw_line(sheet, frame, line, colour, tip, label)
             sheet.text(label, line.label, f"small bold middle {colour}", tip)
