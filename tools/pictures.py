@@ -115,7 +115,7 @@ def main() -> int:
             stale.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(made, encoding="utf-8")
-    done = "not current" if "--check" in sys.argv else "drawn anew"
+    done = "not current" if "--check" in sys.argv else "redrawn"
     print(f"{len(PICTURES)} pictures; {', '.join(stale) or 'none'} {done}")
     return 1 if stale and "--check" in sys.argv else 0
 
