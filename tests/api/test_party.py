@@ -40,7 +40,7 @@ def test_an_item_is_in_its_party_and_in_no_other(ada: Store, party: Party) -> No
     with pytest.raises(UnknownItem, match="holds no item"):
         club.item(note.id)
     assert party.item(note.id, Object) == note
-    with pytest.raises(InvalidInput, match="is a Object, not a List"):
+    with pytest.raises(InvalidInput, match="is of the kind Object, not List"):
         party.item(note.id, List)
 
 

@@ -18,7 +18,7 @@ from antiphon.api.invitation import Invitation
 from antiphon.api.items.file import File, FileOptions, Source, new_file
 from antiphon.api.items.handle import Handle, plain
 from antiphon.api.items.list import List
-from antiphon.api.items.object import Object
+from antiphon.api.items.object import Object, need_kind
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
 from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
@@ -377,10 +377,7 @@ class Party:
         if found.forked_to:
             found = self.processor.item(lead(bytes(found.id), self._forked_to))
         wanted, record = (kind, None) if issubclass(kind, Handle) else (Object, kind)
-        handle = self.handle(found, record)
-        if not isinstance(handle, wanted):
-            raise InvalidInput(f"item {handle.id} is a {type(handle).__name__}, not a {wanted.__name__}")
-        return handle
+        return need_kind(self.handle(found, record), wanted, record)
 
     def _forked_to(self, item: bytes) -> bytes:
         """The id of the item that an item was forked into, if it has arrived; else empty."""

@@ -21,10 +21,18 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     def modules() -> dict[str, str]:
         """Return the module of each public name."""
         loader = sys.modules[package].__loader__
-        tree = ast.parse(loader.get_source(package))  # type: ignore[union-attr]
+        source = loader.get_source(package)  # type: ignore[union-attr]
+        if source is None:
+            raise ImportError(
+                f"the names of {package} are listed in its source, which is not installed; install that too"
+            )
+        tree = ast.parse(source)
         imports = [node for block in tree.body if isinstance(block, ast.If) for node in block.body]
         return {
-            name.name: node.module or "" for node in imports if isinstance(node, ast.ImportFrom) for name in node.names
+            name.asname or name.name: node.module or ""
+            for node in imports
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
         }
 
     def load(name: str) -> Any:

@@ -38,7 +38,7 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.views.partial_party import PartialParty, open_items
 from antiphon.party.views.selection import ViewSelection
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.testing.view_exchange import fetch_view
+from antiphon.testing.view_fetch import fetch_view
 
 
 class Ticks:
@@ -109,7 +109,7 @@ class Peer:
         )
 
     def hold_view(self, view: bytes) -> PartialParty:
-        """Hold only one view from now on, and drop the state of other items; see `testing.view_exchange`."""
+        """Hold only one view from now on, and drop the state of other items; see `testing.view_fetch`."""
         self.party.delete()
         self.selection = ViewSelection(view)
         self.party = self._run()

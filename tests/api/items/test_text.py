@@ -47,6 +47,8 @@ def test_marks_are_on_spans(party: Party) -> None:
     assert note.spans() == [("Hello", {"bold": True}), (" world", {})]
     note.unmark(0, 5, "bold")
     assert note.spans() == [("Hello world", {})]
+    note.mark(-5, -1, "bold", True)
+    assert note.spans() == [("Hello ", {}), ("worl", {"bold": True}), ("d", {})]
 
 
 def test_an_item_stands_in_a_text_and_is_embedded(party: Party) -> None:

@@ -268,3 +268,10 @@ def test_one_object_that_cannot_be_migrated_keeps_no_other(ada: Store, bob: Stor
 def test_migrations_to_another_schema_are_refused(party: Party) -> None:
     with pytest.raises(InvalidInput, match="these migrations lead to"):
         party.schemas.register(Task, migrations())
+
+
+def test_an_item_is_opened_as_its_class_only(party: Party) -> None:
+    task, other = party.object(Task("Plan")), party.object({"title": "Plan"})
+    assert party.item(task.id, Task).read() == Task("Plan")
+    with pytest.raises(InvalidInput, match=r"is of the type '', not 'task'; see `Object.read_as`"):
+        party.item(other.id, Task)

@@ -28,7 +28,7 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import read_car
 from antiphon.testing.peers import Peer, Peers
-from antiphon.testing.view_exchange import fetch_view
+from antiphon.testing.view_fetch import fetch_view
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import Change
 from antiphon.testing.peers import Peer, Peers
-from antiphon.testing.view_exchange import fetch_view
+from antiphon.testing.view_fetch import fetch_view
 
 pytestmark = pytest.mark.slow
 

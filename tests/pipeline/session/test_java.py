@@ -51,7 +51,7 @@ def test_where_there_is_none_it_is_said_what_to_do(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(java, "_bundled", lambda: None)
     old = fake_java(tmp_path, "1.8.0")
 
-    with pytest.raises(NoJava, match=r"is Java 1.*pip install antiphon\[spark\].*set JAVA_HOME"):
+    with pytest.raises(NoJava, match=r"is Java 1.*pip install '\.\[spark\]'.*set JAVA_HOME"):
         find_java({"PATH": str(old.parent)})
 
 

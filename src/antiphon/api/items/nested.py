@@ -28,7 +28,7 @@ def _refuse(self: list[Any] | dict[str, Any], *_: Any, **__: Any) -> NoReturn:
 
 
 class NestedList(list[Any]):
-    """A list inside an item. `item["tags"] += ["new"]` writes a longer one."""
+    """A list inside an item. `item["tags"] += ["new"]` writes a longer one; `+=` on a variable makes a plain list."""
 
     __slots__ = ()
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse

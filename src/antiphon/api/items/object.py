@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from antiphon.api.items.handle import Handle, plain, shown
 from antiphon.api.items.properties import Keys, Properties
+from antiphon.core.errors import InvalidInput
 from antiphon.core.generics import TypeVar
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.model import ObjectModel
@@ -189,3 +190,12 @@ class Object(Handle, Properties, Generic[Record]):
         """List the concurrent values at a path with their stamps, the shown one first; empty if there is only one."""
         found: list[tuple[Stamp, Value]] = self.item.read(lambda model, state: model.conflicts(state, path))
         return found
+
+
+def need_kind(handle: Handle, kind: type, record: type | None) -> Handle:
+    """Check that a handle is of a kind, and of the type of a class with a schema if there is one."""
+    if not isinstance(handle, kind):
+        raise InvalidInput(f"item {handle.id} is of the kind {type(handle).__name__}, not {kind.__name__}")
+    if record is not None and handle.type != (name := Schema.of(record).name):
+        raise InvalidInput(f"item {handle.id} is of the type {handle.type!r}, not {name!r}; see `Object.read_as`")
+    return handle

@@ -59,7 +59,7 @@ class Text(Handle):
                 self.item.edit("delete", first, last - first)
 
     def replace(self, start: int, stop: int, text: str) -> None:
-        """Replace the characters from `start` to before `stop` with other text."""
+        """Replace the characters from `start` to before `stop` with other text. An empty range inserts at `start`."""
         with self.party.processor.batch():
             first, last, _ = slice(start, stop).indices(len(self))
             if last <= first:
@@ -74,11 +74,13 @@ class Text(Handle):
 
         Text that is typed inside the range, or at its end, gets the mark, too. `spans` lists the marks.
         """
-        self.item.edit("mark", start, stop, name, value)
+        with self.party.processor.batch():
+            self.item.edit("mark", self._place(start), self._place(stop), name, value)
 
     def unmark(self, start: int, stop: int, name: str) -> None:
         """Remove a mark from the characters from `start` to before `stop`."""
-        self.item.edit("unmark", start, stop, name)
+        with self.party.processor.batch():
+            self.item.edit("unmark", self._place(start), self._place(stop), name)
 
     def insert_item(self, index: int, item: Handle) -> None:
         """Embed another item at an index in the text. There it counts as one character (U+FFFC in `str`).

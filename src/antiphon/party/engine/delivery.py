@@ -57,8 +57,9 @@ class Delivery:
             self.wake(feed)
 
     def wake(self, feed: bytes) -> None:
-        """Schedule a lane whose feed may have grown."""
-        self._queue.wake(feed)
+        """Schedule the lane of a feed that may have grown; a feed without a lane is ignored."""
+        if feed in self.lanes:
+            self._queue.wake(feed)
 
     def wake_for_control(self) -> None:
         """Schedule the lanes that wait for a control feed, or for a feed without a lane: the control feeds changed."""
@@ -146,6 +147,8 @@ class Delivery:
                 lane.delivered(run)
                 yield run
             if stopped:
+                if lane.state.fault:
+                    lane.release()
                 return
 
     def _passes(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:

