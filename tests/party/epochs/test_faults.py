@@ -245,7 +245,7 @@ def test_a_root_that_contradicts_its_genesis_is_refused_by_who_joins(peers: Peer
     give_all(alice, zoe)
     zoe.epochs.step()
     assert zoe.epochs.number == 0
-    assert f"says otherwise than the genesis of epoch 1: {wrong}" in zoe.epochs.waits_for
+    assert f"contradicts the genesis of epoch 1: {wrong}" in zoe.epochs.waits_for
     spoken = [act.claim for act in member(zoe).machine.acts() if isinstance(act.claim, EpochRefusal)]
     assert [(claim.snapshot, claim.computed) for claim in spoken] == [(said.snapshot, b"")]
     assert wrong in spoken[0].reason

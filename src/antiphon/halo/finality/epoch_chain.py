@@ -38,10 +38,10 @@ class EpochChain:
     refused: tuple[Void, ...]  # geneses and votes that do not count, by stamp
     votes: tuple[tuple[bytes, ...], ...]  # for each final epoch: the devices that have attested its snapshot
     conflict: str = ""  # more attesters have lied than the policy allows for
-    reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # the same
+    reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # of `refused`, by stamp
     ballot: Ballot = field(compare=False, repr=False, kw_only=True)
     feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
-    decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # who did, for each final epoch
+    decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # electorates of final epochs
     won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
     """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
 

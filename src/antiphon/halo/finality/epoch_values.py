@@ -13,12 +13,12 @@ from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import Cuts, EpochEndorsement, EpochGenesis, EpochRefusal, ModelKey, Policy
 
 _RANK_TAG = b"antiphon.rank.v1"
-SKEW_MS = 300_000  # where policy does not say
+SKEW_MS = 300_000  # default, if policy has none
 SILENT_MS = 60_000
 
 
 def rank(number: int, party: bytes, device: bytes, attesters: Iterable[bytes]) -> int:
-    """Return a device's place among the attesters, another in each epoch: the first declares, if nobody is named.
+    """Return a device's rank among the attesters, different in each epoch. Without a generator, the first declares.
 
     >>> one, two = b"1" * 32, b"2" * 32
     >>> sorted(rank(1, b"p" * 32, device, (one, two)) for device in (one, two))
@@ -37,9 +37,9 @@ class EpochConfig:
 
     number: int
     attesters: tuple[bytes, ...]  # devices
-    generator: bytes  # the device whose term 0 is
+    generator: bytes  # the device that declares in term 0
     policy: Policy
-    feed: bytes = b""  # if set, what stands in this feed goes before what the founder's device says in another
+    feed: bytes = b""  # if set, acts in this feed precede those in other feeds of the founder's device
 
     @classmethod
     def of(cls, number: int, party: bytes, policy: Policy | None, founder: bytes, feed: bytes) -> EpochConfig:

@@ -35,7 +35,7 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
 
 
 def untold(member: Membership) -> list[bytes]:
-    """Return the credentials that others need and that stand only past forks, where others may hold other blocks.
+    """Return the credentials that other peers need, but may lack, because they are only past forks.
 
     About epochs, those are the votes that gave a genesis its quorum, and the geneses that this device has attested. So
     nobody can make a device repeat more than one genesis for each of its own votes, and each vote of a genesis with a

@@ -10,7 +10,7 @@ from antiphon.halo.finality.epoch_values import FinalEpoch
 
 
 class Floors:
-    """The lengths of feeds below which an act that takes something away takes nothing."""
+    """Floors of cuts: an act cannot void the blocks that a final epoch without that act holds."""
 
     def __init__(self, epochs: Sequence[FinalEpoch] = ()) -> None:
         self.epochs = tuple(epochs)
@@ -25,18 +25,18 @@ class Floors:
         return hash(tuple(epoch.snapshot for epoch in self.epochs))
 
     def of(self, position: Position | None, feed: bytes) -> int:
-        """Return the length of a feed in the last epoch that does not hold an act. None: an act that no epoch holds."""
+        """Return the length of a feed in the last epoch without an act. `None` is an act that no epoch holds."""
         for epoch in reversed(self.epochs):
             if position is None or not epoch.control.includes(position.feed, position.seq):
                 return epoch.length(feed)
         return 0
 
     def below(self, act: Act, place: Place) -> bool:
-        """True if a place is in an epoch that does not hold an act: then that act takes nothing there."""
+        """True if a place is in an epoch without this act, so that the act has no effect on it."""
         return bool(self.epochs) and place.seq < self.of(act.position, place.feed)
 
     def expired(self, grant: Act, place: Place) -> bool:
-        """True if a grant has expired before a place: at the first epoch whose time has reached its expiry."""
+        """True if a grant has expired before a place. It expires at the first epoch at or after its expiry."""
         if not grant.expires_ms:
             return False
         ended = next((epoch for epoch in self.epochs if epoch.created_ms >= grant.expires_ms), None)

@@ -185,7 +185,7 @@ def _index(state: ArrayState, order: list[bytes], place: Neighbourhood, feed: by
 
 
 def _beside(state: ArrayState, element: Element | None, key: bytes, feed: bytes) -> tuple[bytes, bool]:
-    """Return the key of a neighbour if it is unchanged or of the same writer, and if it is unchanged."""
+    """Return the key of a neighbour, empty if another writer changed it, and True if the key is unchanged."""
     now = None if element is None else _now(state, element.id, feed)
     if now is None or now.placed is None or not (now.key == key or now.placed.feed == feed):
         return b"", False

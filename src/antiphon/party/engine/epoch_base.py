@@ -69,7 +69,7 @@ class EpochBase:
             "cut": ({feed: cut.length for feed, cut in self.feeds.items()}, dict(epoch.cut)),
         }
         names = ", ".join(name for name, (inside, declared) in pairs.items() if inside != declared)
-        return f"snapshot {self.cid} says otherwise than the genesis of epoch {epoch.number}: {names}" if names else ""
+        return f"snapshot {self.cid} contradicts the genesis of epoch {epoch.number}: {names}" if names else ""
 
     @property
     def number(self) -> int:

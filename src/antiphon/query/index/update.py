@@ -107,7 +107,7 @@ def _same(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[Ch
 
 
 def namers(db: sqlite3.Connection, ends: Iterable[bytes]) -> set[bytes]:
-    """The items that name one of these, along any way or by any claim; and those of these that are here."""
+    """The items that name one of these by an edge or a claim, and the given items that are present."""
     found: set[bytes] = set()
     for end in ends:
         to = ref(end)
