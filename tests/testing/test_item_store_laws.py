@@ -33,7 +33,7 @@ class InMemoryOnly(ItemStore):
 
 
 def test_a_store_that_forgets_too_late_is_found_out(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="gone for readers at once"):
+    with pytest.raises(AssertionError, match="Readers no longer find a forgotten item"):
         run_item_store_tests(lambda: ForgetsLater(tmp_path / "items.db", PARTY))
 
 
