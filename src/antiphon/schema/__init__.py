@@ -25,25 +25,10 @@ In: classes of the application, schemas and values from peers. Out: checked valu
 `antiphon.api`. Imports `antiphon.core` and `antiphon.model`. Start reading at `definition`.
 """
 
-from antiphon.schema.changes import Changes
-from antiphon.schema.definition import Schema, typed
-from antiphon.schema.document import from_document, same, to_document
-from antiphon.schema.errors import Problem, SchemaViolation
-from antiphon.schema.migrations import Migrations
-from antiphon.schema.reader import Read
-from antiphon.schema.type_form import Counter, Keywords
-
-__all__ = [
-    "Changes",
-    "Counter",
-    "Keywords",
-    "Migrations",
-    "Problem",
-    "Read",
-    "Schema",
-    "SchemaViolation",
-    "from_document",
-    "same",
-    "to_document",
-    "typed",
-]
+from antiphon.schema.changes import Changes as Changes
+from antiphon.schema.definition import Schema as Schema, typed as typed
+from antiphon.schema.document import from_document as from_document, same as same, to_document as to_document
+from antiphon.schema.errors import Problem as Problem, SchemaViolation as SchemaViolation
+from antiphon.schema.migrations import Migrations as Migrations
+from antiphon.schema.reader import Read as Read
+from antiphon.schema.type_form import Counter as Counter, Keywords as Keywords

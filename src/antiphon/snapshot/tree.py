@@ -12,27 +12,21 @@ Keys have 16 or 32 bytes, the same in all of a tree; None is the empty tree.
 
 from __future__ import annotations
 
-from antiphon.snapshot.tree_builder import TreeBuilder, build
-from antiphon.snapshot.tree_diff import diff, leaf_diff
-from antiphon.snapshot.tree_reader import available_entries, count, entries, get, get_many, leaf_entries
-from antiphon.snapshot.tree_update import update
-from antiphon.snapshot.walk import Stats, missing, reachable, stats, walk
-
-__all__ = [
-    "Stats",
-    "TreeBuilder",
-    "available_entries",
-    "build",
-    "count",
-    "diff",
-    "entries",
-    "get",
-    "get_many",
-    "leaf_diff",
-    "leaf_entries",
-    "missing",
-    "reachable",
-    "stats",
-    "update",
-    "walk",
-]
+from antiphon.snapshot.tree_builder import TreeBuilder as TreeBuilder, build as build
+from antiphon.snapshot.tree_diff import diff as diff, leaf_diff as leaf_diff
+from antiphon.snapshot.tree_reader import (
+    available_entries as available_entries,
+    count as count,
+    entries as entries,
+    get as get,
+    get_many as get_many,
+    leaf_entries as leaf_entries,
+)
+from antiphon.snapshot.tree_update import update as update
+from antiphon.snapshot.walk import (
+    Stats as Stats,
+    missing as missing,
+    reachable as reachable,
+    stats as stats,
+    walk as walk,
+)

@@ -22,33 +22,13 @@ Most are functions from DataFrame to DataFrame; docs/design/spark.md has the col
 
 from __future__ import annotations
 
-from antiphon.pipeline.epoch.epoch_snapshot import changed, snapshot
-from antiphon.pipeline.fold.item_fold import folded, items, refused
-from antiphon.pipeline.order.messages import bases, messages
-from antiphon.pipeline.plan.standings import judged, quarantine
-from antiphon.pipeline.plan.survey import blocks, survey
-from antiphon.pipeline.query.dataframe import found
-from antiphon.pipeline.query.resolved_items import Seen, seen
-from antiphon.pipeline.tables.changes import changes
-from antiphon.pipeline.tables.item_rows import shown
-from antiphon.pipeline.tables.links import links
-
-__all__ = [
-    "Seen",
-    "bases",
-    "blocks",
-    "changed",
-    "changes",
-    "folded",
-    "found",
-    "items",
-    "judged",
-    "links",
-    "messages",
-    "quarantine",
-    "refused",
-    "seen",
-    "shown",
-    "snapshot",
-    "survey",
-]
+from antiphon.pipeline.epoch.epoch_snapshot import changed as changed, snapshot as snapshot
+from antiphon.pipeline.fold.item_fold import folded as folded, items as items, refused as refused
+from antiphon.pipeline.order.messages import bases as bases, messages as messages
+from antiphon.pipeline.plan.standings import judged as judged, quarantine as quarantine
+from antiphon.pipeline.plan.survey import blocks as blocks, survey as survey
+from antiphon.pipeline.query.dataframe import found as found
+from antiphon.pipeline.query.resolved_items import Seen as Seen, seen as seen
+from antiphon.pipeline.tables.changes import changes as changes
+from antiphon.pipeline.tables.item_rows import shown as shown
+from antiphon.pipeline.tables.links import links as links
