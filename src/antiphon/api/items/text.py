@@ -53,10 +53,7 @@ class Text(Handle):
 
     def delete_range(self, start: int, stop: int) -> None:
         """Delete the characters from `start` to before `stop`. Negative indices count from the end."""
-        with self.party.processor.batch():
-            first, last, _ = slice(start, stop).indices(len(self))
-            if last > first:
-                self.item.edit("delete", first, last - first)
+        self.replace(start, stop, "")
 
     def replace(self, start: int, stop: int, text: str) -> None:
         """Replace the characters from `start` to before `stop` with other text. An empty range inserts at `start`."""
