@@ -30,7 +30,7 @@ POINTING = re.compile(r"(?:What|Who|Whoever|Whether|That|Those|It|One that|The o
 #: Commits after the one that adds this line have short subjects in the imperative.
 FIRST_COMMIT = "Hold commit subjects to 72 characters, in the imperative"
 #: Folders of tests that are about something else than a package.
-OTHER_TESTS = {"bench", "docs", "examples", "tools"}
+OTHER_TESTS = {"attacks", "bench", "docs", "examples", "tools"}
 
 # Put together here, so that this file does not hold what it forbids.
 REGISTRIES = [

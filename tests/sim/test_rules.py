@@ -284,7 +284,7 @@ def test_rule_13_an_erased_message_is_void_everywhere(begin: Begin) -> None:
     stamp = item.edit("set", "secret", "yes")
     item.edit("set", "rest", "stays")
     play.pass_time()
-    play["alice"].member.erase(Position(bytes(stamp.feed), stamp.seq))
+    play["alice"].member.erase(Position(bytes(stamp.feed), stamp.seq), identity=play["alice"].identity)
     play.stage._admit(play["carol"])
     play.end()
     assert play.shown(item.id) == [{"rest": "stays"}] * 3

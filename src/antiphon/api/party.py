@@ -576,6 +576,7 @@ class Party:
     def erase(self, *stamps: Stamp) -> None:
         """Make messages void on all devices: your own, or as an owner those of any member.
 
+        A device whose store lacks the identity's private key can erase only messages that it wrote itself.
         `stamps` name the messages, as `Handle.history` lists them. `epochs.prune` deletes their bytes once a final
         epoch contains them. The state inside an epoch that is final already does not change.
         """

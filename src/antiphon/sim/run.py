@@ -339,7 +339,7 @@ class Stage:
         erased, before = self.workload.erased, written.place in self.workload.erased
         erased.add(written.place)  # before the call: the peer may crash right after it has written the erasure
         try:
-            peer.member.erase(written.place)
+            peer.member.erase(written.place, identity=peer.identity)
         except (InvalidInput, NotAuthorised):  # the message is final, or its writer has lost the right
             if not before:
                 erased.discard(written.place)

@@ -56,7 +56,14 @@ class Peer:
     """One device of one person. `party` is its live engine."""
 
     def __init__(
-        self, name: str, folder: Path, models: ModelFactory, *, founder: Peer | None, open_party: KeyPair | None
+        self,
+        name: str,
+        folder: Path,
+        models: ModelFactory,
+        *,
+        founder: Peer | None,
+        open_party: KeyPair | None,
+        owner: Peer | None = None,
     ) -> None:
         self.name = name
         self.folder = folder
@@ -70,12 +77,14 @@ class Peer:
         self.selection: ViewSelection | None = None
         self.member: Membership | None = None
         if open_party is None:
-            self._enrol(founder)
+            self._enrol(founder, owner)
         self.party = self._run()
 
-    def _enrol(self, founder: Peer | None) -> None:
+    def _enrol(self, founder: Peer | None, owner: Peer | None) -> None:
         self.keys = KeyStore.create(self.folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
-        self.identity = Identity(_pair(self.name))
+        self.identity: Identity = Identity(_pair(self.name)) if owner is None else owner.identity
+        if owner is None:
+            self.keys.add(self.identity.pair, KeyKind.IDENTITY, "identity")
         self.device = Device(_pair(f"{self.name}'s device"), self.identity.key)
         self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
         if founder is None:
@@ -217,14 +226,32 @@ class Peers:
         self._open_party = None if authority else _pair("an open party")
         self.all: list[Peer] = []
 
-    def add(self, name: str, role: Role | None = Role.EDITOR, models: ModelFactory | None = None) -> Peer:
-        """Add a peer. The first founds the party; others are admitted and join, except with a role of None."""
+    def add(
+        self,
+        name: str,
+        role: Role | None = Role.EDITOR,
+        models: ModelFactory | None = None,
+        *,
+        owner: Peer | None = None,
+    ) -> Peer:
+        """Add a peer. The first founds the party; others are admitted and join, except with a role of None.
+
+        With an `owner` it is a second device of that peer's identity, without the identity's private key.
+        """
         founder = self.all[0] if self.all and self._open_party is None else None
-        peer = Peer(name, self._folder / name, models or self._models, founder=founder, open_party=self._open_party)
+        peer = Peer(
+            name,
+            self._folder / name,
+            models or self._models,
+            founder=founder,
+            open_party=self._open_party,
+            owner=owner,
+        )
         self.all.append(peer)
         if founder is not None and role is not None:
             assert founder.member is not None
-            founder.member.admit(peer.key, [role])
+            if owner is None:
+                founder.member.admit(peer.key, [role])
             self.pass_on(founder, peer)
             peer.join()
             self.sync()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
@@ -53,7 +54,7 @@ from antiphon.halo.credentials.claims import (
     Role,
     Roles,
 )
-from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.identity import Device, Identity, load_identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member import child_party, votes
@@ -293,15 +294,25 @@ class Membership:
         """Publish why this device does not attest a genesis, and the snapshot that it has computed instead."""
         return votes.refuse(self, genesis, reason, computed)
 
-    def erase(self, *positions: Position) -> Stamp:
-        """Make data messages void everywhere: one's own, or any as an owner. Messages in a final epoch stay in it."""
+    def erase(self, *positions: Position, identity: Identity | None = None) -> Stamp:
+        """Make data messages void everywhere: one's own, or any as an owner. Messages in a final epoch stay in it.
+
+        The device alone may erase messages of its own feeds. Any other message takes the identity's key: the one given,
+        or the one in the key store.
+        """
         self.refresh()
         final = self.machine.epochs().last
         if final is not None and all(position.seq < final.length(position.feed) for position in positions):
             raise InvalidInput(
                 f"epoch {final.number} holds these messages, and what it holds is final; change the item instead"
             )
-        return self.write_claim(Erasure(tuple(sorted(positions))))
+        if identity is None:
+            with suppress(UnknownKey):
+                identity = load_identity(self._keys, self.device.identity)
+        pairs = [identity.pair] if identity else []
+        for position in sorted(positions) if len(positions) > 1 else ():
+            self._check_claim(Erasure((position,)), pairs)
+        return self.write_claim(Erasure(tuple(sorted(positions))), pairs)
 
     def echo(self, identity: Identity | None = None) -> list[Stamp]:
         """In a child party, repeat the narrowings and device ends of the parent that this device may repeat."""
@@ -409,15 +420,19 @@ class Membership:
     def write_claim(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
         """Write a credential, if it would be in force."""
         self.refresh()
+        self._check_claim(claim, others, expires_ms)
         pairs = {pair.key: pair for pair in (self.device.pair, *others)}
-        act = self.draft(claim, frozenset(pairs), expires_ms)
-        reason = self.machine.preview(act)
-        if reason:
-            raise NotAuthorised(f"party {self.party.short}: this would not be in force: {reason}")
         nonce = self._randomness.bytes(16)
         signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
         credential.read(self.party, signed)  # do not write a credential that others would refuse to read
         return self._append(signed)
+
+    def _check_claim(self, claim: Claim, others: Sequence[KeyPair], expires_ms: int = 0) -> None:
+        """Raise `NotAuthorised` if a claim that this device and these keys sign would be void."""
+        signers = frozenset({bytes(pair.key) for pair in (self.device.pair, *others)})
+        reason = self.machine.preview(self.draft(claim, signers, expires_ms))
+        if reason:
+            raise NotAuthorised(f"party {self.party.short}: this would not be in force: {reason}")
 
     def draft(self, claim: Claim, signers: frozenset[bytes], expires_ms: int = 0) -> Act:
         """Return the act that a claim would become if it were written now."""

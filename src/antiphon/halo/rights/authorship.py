@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
 GROUPS_MAX = 256  # that count for the author of a message
+NOT_ERASABLE = (
+    "only an owner, or the identity whose feed it is, may erase a message, with the identity's own key; "
+    "a device alone erases messages of its own feeds"
+)
 
 
 def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
@@ -34,13 +38,20 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
 
 
 def erasable(authority: Authority, act: Act, position: Position) -> bool:
-    """True if an erasure takes a message: it is by an owner, or by the identity that owns the feed."""
+    """True if an erasure takes a message (rule 27).
+
+    A device erases messages of its own feeds. Any other message takes the key of an identity: the writer's, or an
+    owner's. So a stolen device cannot hide what the other devices of its identity wrote.
+    """
     if not authority.signed_by_writer(act) or expired(act) or not authority.alive(act.place):
         return False
     erased, writer = authority.owner(position.feed), authority.owner(act.stamp.feed)
     if erased is None or writer is None or erased.kind is not FeedKind.DATA:
         return False
-    return erased.identity == writer.identity or authority.permits(act.place, OWNERS)
+    own = erased.identity == writer.identity
+    if writer.identity in act.signers:
+        return own or authority.permits(act.place, OWNERS)
+    return own and erased.device == writer.device
 
 
 def erased_in(authority: Authority, feed: bytes) -> frozenset[int]:

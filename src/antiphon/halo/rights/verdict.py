@@ -23,7 +23,7 @@ from antiphon.halo.credentials.claims import (
     Policy,
 )
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.authorship import erasable
+from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
 
 
 def judge(authority: Authority, act: Act) -> str:
@@ -79,7 +79,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         return "" if authority.permits(act.place, OWNERS, act.stamp) else "only owners set the policy"
     if isinstance(claim, Erasure):
         taken = any(erasable(authority, act, position) for position in claim.positions)
-        return "" if taken else "only an owner, or the identity whose feed it is, may erase a message"
+        return "" if taken else NOT_ERASABLE
     return "it admits a device by itself; a device is admitted with a feed"
 
 

@@ -1,0 +1,81 @@
+"""A stolen device hides what the identity's other devices wrote (rule 27)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import NotAuthorised
+from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Kind
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim, Erasure, Position
+from antiphon.halo.member.membership import Membership
+from antiphon.testing.peers import Peer, Peers
+
+
+def member(peer: Peer) -> Membership:
+    assert peer.member is not None
+    return peer.member
+
+
+def forced(peer: Peer, claim: Claim) -> None:
+    """Write a credential signed by the device alone, without the checks of an honest program."""
+    writer = member(peer).control
+    assert writer is not None
+    writer.see(*member(peer).machine.entries())
+    signed = credential.sign(member(peer).party, claim, [peer.device.pair])
+    writer.append(Kind.CREDENTIAL, bytes(16), credential.message_of(signed))
+
+
+def place(stamp: Stamp) -> Position:
+    return Position(bytes(stamp.feed), stamp.seq)
+
+
+def test_a_stolen_device_cannot_hide_what_the_other_devices_wrote(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice, bob = peers.add("alice"), peers.add("bob")
+        phones = [peers.add("alice's phone", owner=alice), peers.add("bob's phone", owner=bob)]
+        notes = []
+        for peer, phone in zip((alice, bob), phones, strict=True):
+            note = peer.party.create("antiphon/object")
+            note.edit("set", "title", "Milk")
+            peers.sync()
+            phone.party.item(note.id).edit("set", "by", "phone")
+            notes.append(note.id)
+        peers.sync()
+        for phone, known in zip(phones, notes, strict=True):
+            history = phone.party.item(known).history()
+            forced(phone, Erasure(tuple(sorted(place(record.stamp) for record in history))))
+        peers.sync()
+        for peer in peers.all:
+            assert [peer.party.item(known).value for known in notes] == [{"title": "Milk"}] * 2, "it erases its own"
+        assert [len(member(alice).machine.erased(bytes(member(peer).open_data_feed().feed))) for peer in peers.all] == [
+            0,
+            0,
+            1,
+            1,
+        ]
+
+
+def test_the_identity_and_owners_erase_with_their_keys_and_others_are_told_what_is_needed(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice, bob = peers.add("alice"), peers.add("bob")
+        owners_phone, phone = peers.add("alice's phone", owner=alice), peers.add("bob's phone", owner=bob)
+        note = bob.party.create("antiphon/object")
+        stamps = [note.edit("set", key, "Milk") for key in ("first", "second", "third")]
+        peers.sync()
+        own = phone.party.item(note.id).edit("set", "fourth", "Milk")
+        peers.sync()
+        with pytest.raises(NotAuthorised, match="with the identity's own key"):
+            member(owners_phone).erase(place(stamps[0]))
+        with pytest.raises(NotAuthorised, match="a device alone erases messages of its own feeds"):
+            member(phone).erase(place(own), place(stamps[0]))
+        member(phone).erase(place(own))
+        member(phone).erase(place(stamps[0]), identity=bob.identity)
+        member(bob).erase(place(stamps[1]))
+        member(alice).erase(place(stamps[2]))
+        peers.sync()
+        for peer in peers.all:
+            assert peer.party.item(note.id).value == {}
