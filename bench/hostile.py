@@ -1,0 +1,143 @@
+"""Guards the cost of a hostile member: what it makes the others spend, for each byte that it sends.
+
+A change shows here that gives one member a lever: memory beyond its bytes, an opening that pays for void acts, a
+later act that pays for them again, or a cost that grows faster than the input. The anchor is the same party without the
+attack.
+
+    .venv/bin/python bench/hostile.py --json [--quick]
+
+A party of five members has 1,000 items and 10,000 messages. One editor spends 10 MB in the dearest way known, for each
+surface: control acts, feeds, objects, arrays, texts, messengers, access lists, parents, schemas, queries. Measured at
+an honest owner:
+
+1. Memory while it receives the blocks, for each byte received.
+2. Opening its store afterwards, × without the attack.
+3. Each later act: write, query, invite, revoke, set policy, edit the attacked item, declare an epoch; × without.
+4. Growth: the CPU time of receiving all bytes, × that of receiving half of them.
+
+`--quick` has goals of its own (`QUICK_GOALS`): with 200 kB for each surface, fixed costs and noise are larger than
+what they are divided by.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.report import Goal, Report, run_in_folder, times
+from harness.side import Side
+
+OURS = (sys.executable, "-m", "harness.hostile_side")
+SURFACES = (
+    "control acts",
+    "feeds",
+    "objects",
+    "arrays",
+    "texts",
+    "messengers",
+    "access lists",
+    "parents",
+    "schemas",
+    "queries",
+)
+NOTES = (
+    "The hostile member's blocks are signed, and their headers are right. They are ingested as blocks from a peer are, "
+    "and judged and folded as those.",
+    "Memory is the growth of the greatest resident size while the blocks are received. Opened: the median of three. "
+    "Acts: the median of nine (set policy: three, declare: one).",
+    "Without: the same home without the attack. The attacked item is compared with an item of its kind that the owner "
+    "has made.",
+)
+
+
+class Goals(NamedTuple):
+    """The figures that a run is held to."""
+
+    memory: float  # × the bytes received, at most
+    opening: float  # × without the attack, at most
+    acts: float  # × without the attack, at most, for the act that suffers most
+    growth: float  # × the cost of half the bytes, at most
+
+
+FULL_GOALS = Goals(memory=10.0, opening=3.0, acts=3.0, growth=2.4)
+QUICK_GOALS = Goals(memory=100.0, opening=4.0, acts=4.0, growth=3.5)
+
+
+class Plan(NamedTuple):
+    """How much is measured."""
+
+    items: int
+    messages: int
+    size: int  # bytes that the hostile member spends on each surface
+    goals: Goals
+
+
+FULL = Plan(items=1_000, messages=10_000, size=10_000_000, goals=FULL_GOALS)
+QUICK = Plan(items=200, messages=2_000, size=200_000, goals=QUICK_GOALS)
+TINY = Plan(items=20, messages=100, size=20_000, goals=QUICK_GOALS)
+
+
+class Bench:
+    """One run."""
+
+    def __init__(self, plan: Plan, report: Report, folder: Path) -> None:
+        self.plan = plan
+        self.report = report
+        self.folder = folder
+        self._rows: list[tuple[str, ...]] = []
+
+    def run(self) -> None:
+        plan = self.plan
+        with closing(Side("antiphon", OURS)) as side:
+            self.report.progress(f"a party of five with {plan.items:,} items")
+            self._ask(side, "build", items=plan.items, messages=plan.messages)
+            without = self._measured(side, "", 0)
+            for surface in SURFACES:
+                self._surface(side, surface, without)
+        columns = ("surface", "MB", "memory", "opened", "dearest act", "", "received, s", "growth")
+        self.report.table("What a hostile member costs an honest one", columns, self._rows)
+        self.report.notes.extend(NOTES)
+
+    def _surface(self, side: Side, surface: str, without: dict[str, Any]) -> None:
+        half, whole = (self._measured(side, surface, size) for size in (self.plan.size // 2, self.plan.size))
+        self.report.figures[surface] = {"half": half, "whole": whole}
+        goals = self.plan.goals
+        memory = whole["received"]["memory"] / whole["bytes"]
+        opening = whole["opened"]["seconds"] / without["opened"]["seconds"]
+        ratios = {act: taken / without["acts"][act] for act, taken in whole["acts"].items()}
+        dearest = max(ratios, key=lambda act: ratios[act])
+        growth = whole["received"]["cpu"] / half["received"]["cpu"]
+        self.report.goals += [
+            Goal.below(f"{surface}: memory, × the bytes received", memory, goals.memory),
+            Goal.below(f"{surface}: opening, × without", opening, goals.opening),
+            Goal.below(f"{surface}: {dearest}, × without", ratios[dearest], goals.acts),
+            Goal.below(f"{surface}: twice the bytes, × the cost", growth, goals.growth),
+        ]
+        seconds = f"{whole['received']['seconds']:.2f}"
+        size = f"{whole['bytes'] / 1e6:.1f}"
+        cells = (size, times(memory), times(opening), dearest, times(ratios[dearest]), seconds, times(growth))
+        self._rows.append((surface, *cells))
+
+    def _measured(self, side: Side, surface: str, size: int) -> dict[str, Any]:
+        """Write an attack of a size, and measure what it costs; an empty surface is no attack."""
+        self.report.progress(f"{surface}: {size / 1e6:g} MB" if surface else "without an attack")
+        written = self._ask(side, "attack", surface=surface, size=size)
+        found = self._ask(side, "measure", surface=surface, item=written["item"])
+        return {"bytes": written["bytes"], **found}
+
+    def _ask(self, side: Side, do: str, **values: Any) -> dict[str, Any]:
+        return side.ask(do, folder=str(self.folder), **values)
+
+
+def main(plan: Plan | None = None) -> None:
+    run_in_folder(
+        "Hostile",
+        "What one hostile member costs the others, for each surface.",
+        lambda quick, report, folder: Bench(plan or (QUICK if quick else FULL), report, folder).run(),
+    )
+
+
+if __name__ == "__main__":
+    main()
