@@ -216,6 +216,7 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
     span_key = DATA.key + bytes(8)
     (refused,) = (key for key in tables["quarantine"] if key[:1] == b"n")
     (digest,) = (key for key in tables["quarantine"] if key[:1] == b"d")
+    (source,) = (key for key in tables["quarantine"] if key[:1] == b"s")
 
     def stored(table: str, key: bytes, again: Callable[[bytes], bytes]) -> Example:
         return Example(tables[table][key], again)
@@ -237,6 +238,8 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
             digest, lambda data: Refusal.decode(tables["quarantine"][refused][:-4]).digest()
         ),
         "quarantine-digest": stored("quarantine", digest, lambda data: u64(Reader(data, "number").u64())),
+        "quarantine-source-key": Example(source, lambda data: holds(data in tables["quarantine"], data)),
+        "quarantine-source": stored("quarantine", source, lambda data: holds(data == digest, data)),
         "meta-format": stored("meta", b"format", lambda data: data),
         "meta-next": stored(
             "meta", b"quarantine.next", lambda data: checked(u64(Reader(unchecked(data) or b"", "number").u64()))

@@ -97,6 +97,7 @@ def test_a_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None
         ("forks", bob, "fork"),
         ("quarantine", bytes_of("quarantine-key"), "refusal"),
         ("quarantine", bytes_of("quarantine-digest-key"), "quarantine-digest"),
+        ("quarantine", bytes_of("quarantine-source-key"), "quarantine-source"),
         ("meta", b"format", "meta-format"),
         ("meta", b"quarantine.next", "meta-next"),
     ]
@@ -212,7 +213,7 @@ def test_the_fields_are_those_of_the_layout(layout: tuple[str, Any]) -> None:
         ("Span", FIXED_SIZE),
         ("Fork evidence", 108),
         ("Feed record", 207),
-        ("Refusal", 56),
+        ("Refusal", 88),
     ],
 )
 def test_fields_follow_each_other_without_a_gap(heading: str, size: int) -> None:

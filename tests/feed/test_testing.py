@@ -49,9 +49,9 @@ class ErasesNothing(FeedStore):
 
 
 class TakesForks(FeedStore):
-    def ingest(self, span: Span, base: Base | None = None) -> Ingested:
+    def ingest(self, span: Span, base: Base | None = None, *, source: bytes = bytes(32)) -> Ingested:
         try:
-            return super().ingest(span, base)
+            return super().ingest(span, base, source=source)
         except Equivocation:
             return Ingested(Outcome.KNOWN, 0)
 
@@ -75,9 +75,9 @@ class ReadsPastTheEnd(FeedStore):
 
 
 class LosesLateBodies(FeedStore):
-    def ingest(self, span: Span, base: Base | None = None) -> Ingested:
+    def ingest(self, span: Span, base: Base | None = None, *, source: bytes = bytes(32)) -> Ingested:
         known = {record.feed: record.length for record in self.feeds()}
-        return super().ingest(span.without_bodies() if known.get(span.feed) == span.end else span, base)
+        return super().ingest(span.without_bodies() if known.get(span.feed) == span.end else span, base, source=source)
 
 
 class WritesBatchesSingly(FeedStore):

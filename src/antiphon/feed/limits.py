@@ -11,4 +11,6 @@ SPAN_SIZE_MAX = 8 << 20
 LAMPORT_STEP_MAX = 1 << 32
 LAMPORT_MAX = (1 << 40) - 1  # the largest that fits into an item id
 EVIDENCE_SIZE_MAX = 2 * SPAN_HEADERS_SIZE_MAX + 4096
-QUARANTINE_ENTRIES_MAX = 4096  # beyond that, the oldest are dropped and counted
+QUARANTINE_ENTRIES_MAX = 4096  # beyond that, the oldest of the source with the most entries are dropped and counted
+QUARANTINE_SOURCE_MAX = 512  # of one source; more displace its own oldest
+QUARANTINE_FEED_MAX = 64  # of one source about one feed

@@ -43,7 +43,7 @@ from antiphon.feed.store.env import Env
 from antiphon.feed.store.group_commit import Change, Committer
 from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.feed.store.map_file import MAP_SIZE_START
-from antiphon.feed.store.quarantine import Refusal
+from antiphon.feed.store.quarantine import NOBODY, Refusal
 from antiphon.feed.store.reader import FeedReader, check_held
 from antiphon.feed.store.tables import Tables
 
@@ -151,18 +151,19 @@ class FeedStore(FeedReader):
         created_ms = self._clock.now_ms() if created_ms is None else created_ms
         return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts, expect=expect)
 
-    def ingest(self, span: Span, base: Base | None = None) -> Ingested:
+    def ingest(self, span: Span, base: Base | None = None, *, source: bytes = NOBODY) -> Ingested:
         """Verify and store a range of blocks from a peer. A refused range is listed in the quarantine, and raised.
 
-        A fork is raised as `Equivocation` with its evidence; the feed is cut at the last common block.
+        A fork is raised as `Equivocation` with its evidence; the feed is cut at the last common block. `source` is the
+        key of the peer that gave the range: its refusals displace no others.
         """
-        return self.ingest_all([span], base)[0]
+        return self.ingest_all([span], base, source=source)[0]
 
-    def ingest_all(self, ranges: Sequence[Span], base: Base | None = None) -> list[Ingested]:
+    def ingest_all(self, ranges: Sequence[Span], base: Base | None = None, *, source: bytes = NOBODY) -> list[Ingested]:
         """Store several ranges in one commit. If one does not verify or link up, none is stored."""
         if not ranges:
             return []
-        with self._listing_refusals():
+        with self._listing_refusals(source):
             verified = [verify_span(span) for span in ranges]
             for span in verified:
                 receiving.check_complete(span)
@@ -181,24 +182,24 @@ class FeedStore(FeedReader):
         return results
 
     @contextmanager
-    def _listing_refusals(self) -> Iterator[None]:
+    def _listing_refusals(self, source: bytes = NOBODY) -> Iterator[None]:
         try:
             yield
         except RefusedBlocks as error:
-            self._list(error.feed, error.seq or 0, error)
+            self._list(error.feed, error.seq or 0, error, source)
             raise
 
-    def _list(self, feed: bytes | None, seq: int, error: Exception) -> None:
-        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error)))
+    def _list(self, feed: bytes | None, seq: int, error: Exception, source: bytes) -> None:
+        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error), source))
 
-    def ingest_bytes(self, data: bytes, base: Base | None = None) -> Ingested:
+    def ingest_bytes(self, data: bytes, base: Base | None = None, *, source: bytes = NOBODY) -> Ingested:
         """Decode and ingest the bytes of a range."""
         try:
             span = spans.decode(data)
         except (BadEncoding, TooLarge) as error:
-            self._list(spans.claimed_feed(data), 0, error)
+            self._list(spans.claimed_feed(data), 0, error, source)
             raise
-        return self.ingest(span, base)
+        return self.ingest(span, base, source=source)
 
     def fill(self, feed: bytes, bodies: Mapping[int, bytes]) -> int:
         """Store bodies that were left out, by seq, for headers that are held. Return how many were stored.
@@ -216,12 +217,15 @@ class FeedStore(FeedReader):
             return self._change(change)  # type: ignore[no-any-return]
 
     @contextmanager
-    def batch(self) -> Iterator[Batch]:
-        """Collect appends and ingests of any feeds, and commit them together at the end; all or none are made."""
-        batch = Batch(self)
+    def batch(self, *, source: bytes = NOBODY) -> Iterator[Batch]:
+        """Collect appends and ingests of any feeds, and commit them together at the end; all or none are made.
+
+        `source` is the key of the peer that gave the ranges, as for `ingest`.
+        """
+        batch = Batch(self, source)
         yield batch
         if batch.changes:
-            with self._listing_refusals():
+            with self._listing_refusals(source):
                 batch.results.extend(self._committer.submit(batch.changes))
 
     def prune(self, feed: bytes, before: int) -> Bounds:
@@ -279,8 +283,9 @@ class FeedStore(FeedReader):
 class Batch:
     """Changes that `FeedStore.batch` commits together at its end; then `results` holds one result for each."""
 
-    def __init__(self, store: FeedStore) -> None:
+    def __init__(self, store: FeedStore, source: bytes = NOBODY) -> None:
         self._store = store
+        self._source = source
         self._size = 0
         self.changes: list[Append | Change] = []
         self.results: list[Any] = []
@@ -301,7 +306,7 @@ class Batch:
     def ingest(self, span: Span, base: Base | None = None) -> None:
         """Verify a range now, and store it with the batch. A fork or fault is in the results, not raised."""
         self._grow(span.size)
-        with self._store._listing_refusals():
+        with self._store._listing_refusals(self._source):
             verified = verify_span(span)
             receiving.check_complete(verified)
         now_ms = self._store._clock.now_ms()

@@ -154,7 +154,7 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
     if end < record.end:
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
-        quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason))
+        quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason, record.feed))
     elif tables.fork(record.feed) is None:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
     return Ingested(Outcome.FORK, 0, reason, evidence, seq)
@@ -229,7 +229,7 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
         return Ingested(Outcome.STORED, span.count)
     fault = verdict.fault
     tables.put_record(longer.ended(fault.seq, End.FAULT))
-    refusal = Refusal(span.feed, fault.seq, span.end - fault.seq, now_ms, fault.reason)
+    refusal = Refusal(span.feed, fault.seq, span.end - fault.seq, now_ms, fault.reason, span.feed)
     quarantine.add(tables, refusal)
     return Ingested(Outcome.FAULT, fault.seq - span.first, fault.reason, seq=fault.seq)
 

@@ -1,16 +1,20 @@
 """The quarantine: a list of refused blocks with reasons, for people and for tests. No refusal is silent.
 
-The table is bounded, because any peer can send invalid blocks: the oldest refusals are dropped, and counted.
+The table is bounded, because any peer can send invalid blocks. Each refusal has a source: who handed the blocks in, or
+the feed itself if its writer signed what is wrong. Whoever fills the table displaces refusals of its own, the oldest
+first; dropped ones are counted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from hashlib import sha256
 
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding, TooLarge
-from antiphon.feed.limits import QUARANTINE_ENTRIES_MAX
+from antiphon.core.keys import KEY_SIZE
+from antiphon.feed.limits import QUARANTINE_ENTRIES_MAX, QUARANTINE_FEED_MAX, QUARANTINE_SOURCE_MAX
 from antiphon.feed.store.tables import Tables, checked, unchecked
 
 _TEXT_MAX = 1024
@@ -18,6 +22,9 @@ _DROPPED = "quarantine.dropped"
 _NEXT = "quarantine.next"
 _BY_NUMBER = b"n"
 _BY_DIGEST = b"d"
+_BY_SOURCE = b"s"
+_KEYS = 3  # of one refusal in the table
+NOBODY = bytes(KEY_SIZE)  # the source of what was found in this store, or handed in by an unnamed caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +36,16 @@ class Refusal:
     count: int
     at_ms: int
     reason: str
+    source: bytes = NOBODY
 
     def encode(self) -> bytes:
         """Encode the refusal; a reason of more than 1024 bytes is cut."""
         text = self._text()
-        return self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms) + u32(len(text)) + text
+        head = self.source + self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms)
+        return head + u32(len(text)) + text
 
     def digest(self) -> bytes:
-        """Return the identity of a refusal: feed, seq and reason, without the time."""
+        """Return the identity of a refusal: feed, seq and reason, without source and time."""
         return _BY_DIGEST + sha256(self.feed + u64(self.seq) + self._text()).digest()
 
     def _text(self) -> bytes:
@@ -46,13 +55,14 @@ class Refusal:
     def decode(cls, data: bytes) -> Refusal:
         """Decode a stored refusal."""
         reader = Reader(data, "refusal")
-        feed, seq, count, at_ms = reader.take(32), reader.u64(), reader.u32(), reader.u64()
+        source, feed = reader.take(KEY_SIZE), reader.take(KEY_SIZE)
+        seq, count, at_ms = reader.u64(), reader.u32(), reader.u64()
         text = reader.take(reader.u32())
         reader.done()
         if len(text) > _TEXT_MAX:
             raise TooLarge(f"refusal: a reason of {len(text)} bytes, at most {_TEXT_MAX} are kept")
         try:
-            return cls(feed, seq, count, at_ms, text.decode())
+            return cls(feed, seq, count, at_ms, text.decode(), source)
         except UnicodeDecodeError as error:
             raise BadEncoding(f"refusal: its reason is no text: {error}") from None
 
@@ -73,14 +83,49 @@ def add(tables: Tables, refusal: Refusal) -> None:
         return
     number = _counter(tables, _NEXT)
     tables.put_meta(_NEXT, u64(number + 1))
+    by_source = _BY_SOURCE + refusal.source
+    mine = _keys(tables, by_source)
+    about = [key for key in mine if key.startswith(by_source + refusal.feed)]
+    if len(about) >= QUARANTINE_FEED_MAX:
+        _drop(tables, about)
+    elif len(mine) >= QUARANTINE_SOURCE_MAX:
+        _drop(tables, mine)
+    elif txn.stat(db)["entries"] >= _KEYS * QUARANTINE_ENTRIES_MAX:
+        _drop_of_largest(tables, by_source)
     txn.put(_numbered(number), checked(refusal.encode()), db=db)
     txn.put(digest, u64(number), db=db)
-    oldest = number - QUARANTINE_ENTRIES_MAX
-    if oldest >= 0:
-        gone = _read(bytes(txn.get(_numbered(oldest), db=db)))
-        txn.delete(_numbered(oldest), db=db)
-        txn.delete(gone.digest(), db=db)
-        tables.put_meta(_DROPPED, u64(_counter(tables, _DROPPED) + 1))
+    txn.put(by_source + refusal.feed + _big_endian(number), digest, db=db)
+
+
+def _drop_of_largest(tables: Tables, adding: bytes) -> None:
+    """Drop the oldest refusal of the source with the most, of equals the one that adds: who has few keeps them."""
+    keys = _keys(tables, _BY_SOURCE)
+    counts = Counter(key[: 1 + KEY_SIZE] for key in keys)
+    largest = max(counts, key=lambda source: (counts[source], source == adding, source))
+    _drop(tables, [key for key in keys if key.startswith(largest)])
+
+
+def _drop(tables: Tables, keys: list[bytes]) -> None:
+    """Drop the oldest of some refusals, by their keys in the order of sources."""
+    txn, db = tables.raw("quarantine")
+    oldest = min(keys, key=lambda key: key[-8:])
+    digest = bytes(txn.get(oldest, db=db))
+    for key in (oldest, digest, _BY_NUMBER + oldest[-8:]):
+        txn.delete(key, db=db)
+    tables.put_meta(_DROPPED, u64(_counter(tables, _DROPPED) + 1))
+
+
+def _keys(tables: Tables, prefix: bytes) -> list[bytes]:
+    """Return the keys of the quarantine's table that begin with a prefix."""
+    txn, db = tables.raw("quarantine")
+    found = []
+    with txn.cursor(db) as cursor:
+        if cursor.set_range(prefix):
+            for key in cursor.iternext(values=False):
+                if not bytes(key).startswith(prefix):
+                    break
+                found.append(bytes(key))
+    return found
 
 
 def listed(tables: Tables) -> Quarantine:
@@ -100,7 +145,11 @@ def _read(data: bytes) -> Refusal:
 
 
 def _numbered(number: int) -> bytes:
-    return _BY_NUMBER + number.to_bytes(8, "big")
+    return _BY_NUMBER + _big_endian(number)
+
+
+def _big_endian(number: int) -> bytes:
+    return number.to_bytes(8, "big")
 
 
 def _counter(tables: Tables, name: str) -> int:
