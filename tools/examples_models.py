@@ -23,6 +23,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.codec import u32, u64
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import KeyPair
+from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
@@ -72,7 +73,7 @@ LANE = LaneState(
     position=3,
     lamport=4,
     hash=bytes(range(32)),
-    segments=[(0, {bytes(CONTROL.key): 2}), (2, {bytes(CONTROL.key): 4})],
+    segments=Sightings([(0, {bytes(CONTROL.key): 2}), (2, {bytes(CONTROL.key): 4})]),
     voids=[Void(2, 3, "a reader may not write")],
 )
 POSTINGS = [Posting(1, 0, 2), Posting(2, 0, 300)]

@@ -5,6 +5,7 @@ ids        `ItemId`: ids of items
 cid        `Cid`: names of blobs by content; DAG-CBOR
 stamp      `Stamp`: names of messages, and the total order
 timeframe  `Timeframe`: a vector clock over feeds; `Causality`
+sightings  `Sightings`: the timeframes of all blocks of a feed, as one log
 errors     the tree of errors
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 codec      `Reader`: bounded reads of bytes that may be hostile

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.party.engine.ports import ItemRow, Items, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import encode_postings
@@ -23,7 +24,7 @@ def _runs(postings: list[Posting]) -> bytes:
 
 
 def _lane(position: int) -> LaneState:
-    return LaneState(FEED, 1, position, 9, b"h" * 32, "", [(0, {b"c" * 32: 3})], [Void(1, 2, "why")])
+    return LaneState(FEED, 1, position, 9, b"h" * 32, "", Sightings([(0, {b"c" * 32: 3})]), [Void(1, 2, "why")])
 
 
 def _save(position: int) -> Save:

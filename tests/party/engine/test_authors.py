@@ -8,6 +8,7 @@ import pytest
 from tests.party.helpers import all_of, equal, guarding, sent
 
 from antiphon.core.keys import KeyPair
+from antiphon.core.sightings import Seen, Sightings
 from antiphon.feed.header import Kind
 from antiphon.halo.rights import authorship
 from antiphon.model.access import AccessLog, Author
@@ -16,7 +17,7 @@ from antiphon.party.engine.authors import Authors, author_at, touched
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
-from antiphon.party.engine.ports import LaneState, Posting, Seen
+from antiphon.party.engine.ports import LaneState, Posting
 from antiphon.testing.peers import Peer, Peers
 
 FEED, GROUP, CONTROL = b"f" * 32, b"g" * 32, b"c" * 32
@@ -36,7 +37,7 @@ class Cutting(OpenAuthority):
 
 
 def lane(*segments: int, number: int = 1, position: int = 30) -> Lane:
-    found: list[tuple[int, dict[bytes, int]]] = [(start, {CONTROL: 1}) for start in segments]
+    found = Sightings((start, {CONTROL: 1 + at}) for at, start in enumerate(segments))
     return Lane(LaneState(feed=FEED, number=number, position=position, segments=found))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
+from antiphon.core.sightings import Seen, Sightings
 from antiphon.feed.header import Kind
 from antiphon.model.message import Note
 from antiphon.party.engine.judge import ERASED, Judge, changed, mark_void, void_places
 from antiphon.party.engine.lane import Lane
-from antiphon.party.engine.ports import LaneState, Seen, Void
+from antiphon.party.engine.ports import LaneState, Void
 
 FEED, CONTROL = b"f" * 32, b"c" * 32
 RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=4)
@@ -38,7 +39,7 @@ class Rights:
 
 
 def judged(rights: Rights, *segments: tuple[int, int], stop: int = 100) -> list[Void]:
-    lane = Lane(LaneState(FEED, 1, segments=[(start, {CONTROL: seq}) for start, seq in segments]))
+    lane = Lane(LaneState(FEED, 1, segments=Sightings((start, {CONTROL: seq}) for start, seq in segments)))
     return list(Judge(rights).voids(lane, 0, stop))  # type: ignore[arg-type]
 
 
@@ -59,7 +60,7 @@ def test_each_part_is_judged_by_what_its_writer_had_seen() -> None:
 
 
 def test_where_no_right_ends_nothing_is_asked_after_the_first_that_counts() -> None:
-    lane = Lane(LaneState(FEED, 1, segments=[(start, {CONTROL: start}) for start in range(10, 60, 10)]))
+    lane = Lane(LaneState(FEED, 1, segments=Sightings((start, {CONTROL: start}) for start in range(10, 60, 10))))
     for lasts, asked in ((False, 11), (True, 3)):
         rights = Rights({-1: 0})
         rights.lasts = lasts
@@ -74,7 +75,7 @@ def test_where_no_right_ends_nothing_is_asked_after_the_first_that_counts() -> N
 
 def test_answers_are_remembered_until_forgotten() -> None:
     rights = Rights({0: 7})
-    lane = Lane(LaneState(FEED, 1, segments=[(0, {CONTROL: 0})]))
+    lane = Lane(LaneState(FEED, 1, segments=Sightings([(0, {CONTROL: 0})])))
     judge = Judge(rights)  # type: ignore[arg-type]
     for _ in range(50):
         assert list(judge.voids(lane, 6, 9)) == [Void(7, 9, "beyond 7")]

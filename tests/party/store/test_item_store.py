@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreError
+from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings, encode_postings
@@ -36,7 +37,7 @@ LANES = st.builds(
     SEQ,
     st.binary(min_size=32, max_size=32),
     st.text(max_size=20),
-    st.lists(st.tuples(SEQ, FRAMES), max_size=3),
+    st.dictionaries(SEQ, FRAMES, max_size=3).map(lambda frames: Sightings(sorted(frames.items()))),
     st.lists(st.builds(Void, SEQ, SEQ, st.text(max_size=20)), max_size=3),
 )
 
@@ -61,7 +62,7 @@ def some() -> Save:
         rows=[ItemRow(A, b"state of a", "m/a", 1, B, True), ItemRow(B, b"state of b", "m/b", 2, opaque=True)],
         postings=[(A, _runs([Posting(1, 0, 3)])), (B, _runs([Posting(1, 3, 4), Posting(2, 0, 1)]))],
         verdicts=[(Stamp(4, FEED, 3), B, "malformed")],
-        lanes=[LaneState(FEED, 1, 4, 9, b"h" * 32, "", [(0, {OTHER: 5})], [Void(1, 2, "revoked")])],
+        lanes=[LaneState(FEED, 1, 4, 9, b"h" * 32, "", Sightings([(0, {OTHER: 5})]), [Void(1, 2, "revoked")])],
     )
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.sightings import Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.header import Kind
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, FeedAdmission, FeedKind, PartyGenesis, Position
 
-Seen = Mapping[bytes, int]  # feed → the last seq seen of it
 
-
-def advanced(seen: Seen, entries: Iterable[Entry]) -> Seen:
-    """Merge advance entries into a timeframe. An entry need not move forward, so the greater seq counts."""
-    return {**seen, **{entry.feed: max(entry.seq, seen.get(entry.feed, -1)) for entry in entries}}
+def advance(log: Sightings, block: Block) -> Seen:
+    """Add the entries of a feed's next block to the feed's log. Return the block's timeframe."""
+    if block.advance:
+        log.see(block.seq, {entry.feed: entry.seq for entry in block.advance})
+    return log.at(block.seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
+from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
@@ -20,7 +21,7 @@ from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Entry, Flag, Kind
-from antiphon.halo.acts.act import Act, Place, Seen, Void, advanced, read_act
+from antiphon.halo.acts.act import Act, Place, Void, advance, read_act
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.credentials.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
@@ -42,7 +43,7 @@ class _Lane:
     feed: bytes
     blocks: list[Block] = field(default_factory=list)
     position: int = 0  # blocks delivered
-    seen: Seen = field(default_factory=dict)
+    seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
 
     def link(self, entry: Entry) -> tuple[bytes, int]:
@@ -221,9 +222,7 @@ class PartyMachine:
             block = lane.blocks[lane.position]
             if not self._queue.passes(lane, block.seq, block.advance, self.standing):
                 break
-            if block.advance:
-                lane.seen = advanced(lane.seen, block.advance)
-            acts.append(read_act(self.party, block, lane.seen))
+            acts.append(read_act(self.party, block, advance(lane.seen, block)))
             lane.position += 1
         if lane.fault:
             self._changed()

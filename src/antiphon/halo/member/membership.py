@@ -25,6 +25,7 @@ from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, Unkno
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
 from antiphon.feed.encoder import Draft, Written
@@ -32,7 +33,7 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.acts.act import Act, Place, Seen, advanced
+from antiphon.halo.acts.act import Act, Place, advance
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
@@ -185,10 +186,9 @@ class Membership:
     def in_force(self, feed: bytes) -> Iterator[Block]:
         """Yield the blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
         self.refresh()
-        seen: Seen = {}
+        seen = Sightings()
         for block in self._store.read(feed):
-            seen = advanced(seen, block.advance) if block.advance else seen
-            if not self.machine.judge_data(feed, block.seq, seen, block.kind):
+            if not self.machine.judge_data(feed, block.seq, advance(seen, block), block.kind):
                 yield block
 
     # -- acts

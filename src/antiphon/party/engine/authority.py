@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.sightings import Seen
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.header import NO_END, Entry, Kind
@@ -22,7 +23,7 @@ from antiphon.halo.rights.authority import Authority as PartyRights
 from antiphon.halo.rights.verdict import judge_data
 from antiphon.model.access import Author
 from antiphon.party.engine.lane import FAR
-from antiphon.party.engine.ports import EpochJudge, Seen
+from antiphon.party.engine.ports import EpochJudge
 
 
 class OpenAuthority:

@@ -6,9 +6,10 @@ import bisect
 import operator
 from collections.abc import Iterable
 
+from antiphon.core.sightings import Seen
 from antiphon.model.access import Author
-from antiphon.party.engine.lane import ALL_SEQS, FAR, NOTHING, Lane
-from antiphon.party.engine.ports import EpochJudge, Posting, Seen
+from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
+from antiphon.party.engine.ports import EpochJudge, Posting
 
 _begin = operator.itemgetter(0)
 
@@ -26,10 +27,9 @@ class Authors:
 
     def of(self, lane: Lane, seq: int) -> Author:
         """Return the author of a message of a lane."""
-        segments = lane.state.segments
-        at = bisect.bisect_right(segments, seq, key=_begin) - 1
-        origin, seen = segments[at] if at >= 0 else (0, NOTHING)
-        return author_at(self._steps(lane.feed, origin, seen), seq)
+        starts = lane.state.segments.starts
+        at = bisect.bisect_right(starts, seq) - 1
+        return author_at(self._steps(lane.feed, starts[at] if at >= 0 else 0, lane.seen_at(seq)), seq)
 
     def forget(self) -> None:
         """Drop the cache after a change of the authority, if no item depends on the answers."""

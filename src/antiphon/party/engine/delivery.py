@@ -90,7 +90,7 @@ class Delivery:
         state.base, state.base_lamport = cut.length, cut.lamport
         if feed in self._ends:  # what a final epoch holds is final
             self._ends[feed] = max(self._ends[feed], cut.length)
-        state.segments = lane.segments_from(cut.length)
+        state.segments = state.segments.since(cut.length)
         state.voids = [
             void._replace(start=max(void.start, cut.length)) for void in state.voids if void.stop > cut.length
         ]

@@ -29,7 +29,7 @@ from antiphon.party.engine.demux import ItemDemuxer
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge
-from antiphon.party.engine.lane import NOTHING, Lane, Run
+from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.message_lookup import MessageLookup
 from antiphon.party.engine.ports import Authority, Items, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
@@ -251,7 +251,7 @@ class Engine:
     def author(self, feed: bytes, seq: int) -> Author:
         """Return the author of a message, by the control state in its own timeframe."""
         lane = self.delivery.lanes.get(feed)
-        return self.authors.of(lane, seq) if lane is not None else self.authority.author(feed, seq, NOTHING)
+        return self.authors.of(lane, seq) if lane is not None else self.authority.author(feed, seq, {})
 
     def refold_all(self, items: set[bytes]) -> None:
         """Fold items again from their messages, and save them, all in one transaction."""

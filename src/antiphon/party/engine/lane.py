@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.core.sightings import Seen
 from antiphon.feed.header import HASH_SIZE, NO_END, Entry, Flag, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
-from antiphon.party.engine.ports import LaneState, Seen
+from antiphon.party.engine.ports import LaneState
 
-NOTHING: Seen = {}
 _RECENT_SPANS = 4  # whose hashes are kept: advance entries mostly name recent blocks
 FAR = 1 << 62  # beyond every seq
 ALL_SEQS = range(FAR)  # for `bisect`: finds the first seq from which on something holds
@@ -144,34 +143,14 @@ class Lane:
 
     def see(self, seq: int, control: dict[bytes, int]) -> None:
         """Begin a segment at block `seq`: from there on, the writer has seen these control blocks too."""
-        segments = self.state.segments
-        known = segments[-1][1] if segments else NOTHING
-        seen = {**known, **{feed: max(at, known.get(feed, -1)) for feed, at in control.items()}}
-        if segments and segments[-1][0] == seq:
-            segments[-1] = (seq, seen)
-        else:
-            segments.append((seq, seen))
+        self.state.segments.see(seq, control)
 
     def seen_at(self, seq: int) -> Seen:
         """Return the control timeframe of block `seq`."""
-        at = bisect_right(self.state.segments, seq, key=lambda segment: segment[0]) - 1
-        return self.state.segments[at][1] if at >= 0 else NOTHING
-
-    def segments_from(self, seq: int) -> list[tuple[int, dict[bytes, int]]]:
-        """Return the segments from `seq` on, the first cut to begin there."""
-        seen = self.seen_at(seq)
-        later = [segment for segment in self.state.segments if segment[0] > seq]
-        return [(seq, dict(seen)), *later] if seen else later
+        return self.state.segments.at(seq)
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
         """Divide [start, stop) by segments. Yield (low, high, origin, seen): origin is the first seq of the segment."""
-        at, origin, seen = start, 0, NOTHING
-        for begin, frame in self.state.segments:
-            if begin >= stop:
-                break
-            if begin > at:
-                yield at, begin, origin, seen
-                at = begin
-            origin, seen = begin, frame
-        if at < stop:
-            yield at, stop, origin, seen
+        segments = self.state.segments
+        for low, high, origin in segments.pieces(start, stop):
+            yield low, high, origin, segments.at(low)

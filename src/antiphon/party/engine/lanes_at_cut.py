@@ -37,7 +37,7 @@ def lanes_at(
         if known is not None:
             state.lamport = state.base_lamport = known.lamport
             state.hash = known.hash
-            state.segments = [(start, dict(known.control))] if known.control else []
+            state.segments.see(start, known.control)
         lane = Lane(state)
         for seq, entries in advances(store, feed, start, length):
             control = {entry.feed: entry.seq for entry in entries if is_control(entry.feed)}

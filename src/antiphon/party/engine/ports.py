@@ -6,11 +6,12 @@ item store can be replaced by any class that passes `antiphon.testing.run_item_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from antiphon.core.sightings import Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.causal_delivery import Standing
@@ -19,8 +20,6 @@ from antiphon.feed.writer import FeedWriter
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.access import Author
 from antiphon.model.item_state import ItemState
-
-Seen = Mapping[bytes, int]
 
 
 class BaseMark(NamedTuple):
@@ -111,7 +110,7 @@ class LaneState:
     lamport: int = 0  # of the last of them
     hash: bytes = bytes(32)
     fault: str = ""
-    segments: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)  # from this seq on: control timeframe
+    segments: Sightings = field(default_factory=Sightings)  # the control timeframe from each seq on
     voids: list[Void] = field(default_factory=list)
     base: int = 0  # messages inside the base, which are not judged again
     base_lamport: int = 0  # of the last message inside the base

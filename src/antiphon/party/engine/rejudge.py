@@ -93,7 +93,7 @@ class Rejudge:
         state = lane.state
         spoilt = self.items_in(state.feed, end, state.position)
         state.position = end
-        state.segments = [segment for segment in state.segments if segment[0] < end or segment[0] == state.base]
+        state.segments = state.segments.until(max(end, state.base + 1))
         state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
         if end == state.base:
             cut = self._engine.base.feeds.get(state.feed) if self._engine.base is not None else None

@@ -49,8 +49,7 @@ def capture(party: PartyProcessor) -> Iterator[Captured]:
     with party.locked() as engine:
         engine.save()
         states = [lane.state for lane in engine.delivery.lanes.values()]
-        # The elements of these lists are immutable, so copying the lists is enough.
-        lanes = [replace(state, segments=list(state.segments), voids=list(state.voids)) for state in states]
+        lanes = [replace(state, segments=state.segments.copy(), voids=list(state.voids)) for state in states]
         view = engine.items.view()
         items = view.__enter__()
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
+from antiphon.core.sightings import Sightings
 from antiphon.model import item_codec
 from antiphon.model.fold import keeps_tail
 from antiphon.party.engine.cache import Entry
@@ -97,7 +98,7 @@ def lanes_after(base: EpochBase) -> list[LaneState]:
             position=cut.length,
             lamport=cut.lamport,
             hash=cut.hash,
-            segments=[(cut.length, dict(cut.control))] if cut.control else [],
+            segments=Sightings([(cut.length, cut.control)]),
             base=cut.length,
             base_lamport=cut.lamport,
         )

@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from antiphon.core.cid import CID_SIZE
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.sightings import Sightings
 from antiphon.core.timeframe import Timeframe
 from antiphon.party.engine.ports import BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings
 from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 
-FORMAT = "antiphon.items.3"
+FORMAT = "antiphon.items.4"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
@@ -390,7 +391,7 @@ def encode_lane(lane: LaneState) -> bytes:
     fault = lane.fault.encode()
     parts = [u64(lane.position), u64(lane.lamport), lane.hash, u64(lane.base), u64(lane.base_lamport)]
     parts += [u32(len(fault)), fault, u32(len(lane.segments))]
-    for start, seen in lane.segments:
+    for start, seen in lane.segments.steps():
         frame = Timeframe(seen).encode()
         parts += [u64(start), u32(len(frame)), frame]
     parts.append(u32(len(lane.voids)))
@@ -406,9 +407,11 @@ def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
     position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
     base, base_lamport = reader.u64(), reader.u64()
     fault = _text(reader.take(reader.u32()))
-    segments = [
-        (reader.u64(), dict(Timeframe.decode(reader.take(reader.u32())))) for _ in range(_bounded(reader.u32()))
-    ]
+    segments = Sightings(
+        (reader.u64(), Timeframe.decode(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))
+    )
+    if any(before >= after for before, after in pairwise(segments.starts)):
+        raise BadEncoding(f"the state of feed {feed.hex()[:8]}: its segments do not ascend")
     voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
     reader.done()
     return LaneState(feed, number, position, lamport, last, fault, segments, voids, base, base_lamport)

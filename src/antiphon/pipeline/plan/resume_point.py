@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.core.errors import BadEncoding
+from antiphon.core.sightings import Sightings
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.access import Author
 from antiphon.party.engine.ports import LaneState, Void
@@ -135,7 +136,7 @@ def _read_lane(found: list[Any]) -> LanePlan:
 
 
 def _write_state(state: LaneState) -> list[Any]:
-    segments = [[seq, {feed.hex(): at for feed, at in seen.items()}] for seq, seen in state.segments]
+    segments = [[seq, {feed.hex(): at for feed, at in seen.items()}] for seq, seen in state.segments.steps()]
     places = [state.feed.hex(), state.number, state.position, state.lamport, state.hash.hex()]
     return [*places, segments, state.base, state.base_lamport]
 
@@ -151,7 +152,7 @@ def _read_state(found: list[Any]) -> LaneState:
         position,
         lamport,
         bytes.fromhex(last),
-        segments=[(seq, {bytes.fromhex(other): at for other, at in seen.items()}) for seq, seen in segments],
+        segments=Sightings((seq, {bytes.fromhex(other): at for other, at in seen.items()}) for seq, seen in segments),
         base=base,
         base_lamport=base_lamport,
     )

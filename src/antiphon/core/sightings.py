@@ -1,0 +1,142 @@
+"""`Sightings`: what the writer of a feed had seen of other feeds, at each of its blocks.
+
+Each block's timeframe differs from the one before by its advance entries alone. So a feed keeps, for every feed that it
+has seen, the blocks at which it saw more of it; a timeframe is a view of that log at one block, and copies nothing. The
+log of a feed takes memory in proportion to its entries, however many timeframes are held.
+
+>>> a, b = b"a" * 32, b"b" * 32
+>>> seen = Sightings()
+>>> seen.see(2, {a: 7})
+>>> seen.see(5, {a: 9, b: 0})
+>>> [dict(seen.at(seq)) == found for seq, found in ((1, {}), (4, {a: 7}), (5, {a: 9, b: 0}))]
+[True, True, True]
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+Seen = Mapping[bytes, int]  # feed → the last seq seen of it
+
+
+class Sightings:
+    """An append-only log of timeframes, by the seq of the block from which on each holds."""
+
+    __slots__ = ("_steps", "starts")
+
+    def __init__(self, steps: Iterable[tuple[int, Seen]] = ()) -> None:
+        self.starts: list[int] = []  # the blocks at which the timeframe grew, ascending
+        self._steps: dict[bytes, array[int]] = {}  # by feed: (block, seq seen from there on), one after the other
+        for seq, seen in steps:
+            self.see(seq, seen)
+
+    def see(self, seq: int, seen: Seen) -> None:
+        """Note that block `seq`, and all after it, have seen these blocks too. The greater seq of a feed counts."""
+        grew = False
+        for feed, at in seen.items():
+            known = self._steps.get(feed)
+            if known is None:
+                self._steps[feed] = array("q", (seq, at))
+            elif at <= known[-1]:
+                continue
+            elif known[-2] == seq:
+                known[-1] = at
+            else:
+                known.append(seq)
+                known.append(at)
+            grew = True
+        if grew and (not self.starts or self.starts[-1] != seq):
+            self.starts.append(seq)
+
+    def at(self, seq: int) -> SeenAt:
+        """Return the timeframe of block `seq`."""
+        return SeenAt(self, seq)
+
+    def last(self, feed: bytes, seq: int, default: Any = -1) -> Any:
+        """Return the last block of a feed that block `seq` had seen."""
+        steps = self._steps.get(feed)
+        if steps is None:
+            return default
+        if steps[-2] <= seq:  # the most common question is about a timeframe that has not grown since
+            return steps[-1]
+        place = bisect_right(range(0, len(steps), 2), seq, key=steps.__getitem__)
+        return steps[2 * place - 1] if place else default
+
+    def feeds(self) -> Iterable[bytes]:
+        return self._steps
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Divide [start, stop) into ranges of blocks with one timeframe. Yield (low, high, origin) of each.
+
+        The origin is the block from which on the timeframe holds; 0 before any was seen.
+        """
+        place = bisect_right(self.starts, start)
+        origin = self.starts[place - 1] if place else 0
+        for begin in self.starts[place : bisect_left(self.starts, stop)]:
+            yield start, begin, origin
+            start = origin = begin
+        if start < stop:
+            yield start, stop, origin
+
+    def steps(self) -> Iterator[tuple[int, Seen]]:
+        """Yield the blocks at which the timeframe grew, each with what was new: `Sightings(steps)` is an equal log."""
+        found: dict[int, dict[bytes, int]] = {start: {} for start in self.starts}
+        for feed, steps in self._steps.items():
+            for place in range(0, len(steps), 2):
+                found[steps[place]][feed] = steps[place + 1]
+        yield from found.items()
+
+    def since(self, seq: int) -> Sightings:
+        """Return the log from block `seq` on: it begins there with all that was seen before."""
+        whole = dict(self.at(seq))
+        later = [(start, seen) for start, seen in self.steps() if start > seq]
+        return Sightings([(seq, whole), *later] if whole else later)
+
+    def until(self, seq: int) -> Sightings:
+        """Return the log of the blocks before `seq`."""
+        return Sightings((start, seen) for start, seen in self.steps() if start < seq)
+
+    def copy(self) -> Sightings:
+        """Return a log of its own, which does not grow with this one."""
+        return Sightings(self.steps())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sightings):
+            return NotImplemented
+        return self.starts == other.starts and self._steps == other._steps
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class SeenAt(Mapping[bytes, int]):
+    """The timeframe of one block of a feed: a view of the feed's `Sightings`."""
+
+    __slots__ = ("_log", "_seq")
+
+    def __init__(self, log: Sightings, seq: int) -> None:
+        self._log = log
+        self._seq = seq
+
+    def get(self, feed: bytes, default: Any = None, /) -> Any:
+        return self._log.last(feed, self._seq, default)
+
+    def __getitem__(self, feed: bytes) -> int:
+        found: int | None = self._log.last(feed, self._seq, None)
+        if found is None:
+            raise KeyError(feed)
+        return found
+
+    def __contains__(self, feed: object) -> bool:
+        return isinstance(feed, bytes) and self._log.last(feed, self._seq, None) is not None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (feed for feed in self._log.feeds() if feed in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
