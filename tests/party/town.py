@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from antiphon.halo.credentials.claims import Policy
 from antiphon.halo.finality.epoch_values import rank
+from antiphon.model.factory import ModelFactory
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.testing.peers import Peer, Peers, Ticks
 
@@ -22,6 +23,7 @@ class Town:
         self.awake = list(peers.all)
         self.drivers: dict[str, EpochDriver] = {}
         self.wakes: dict[str, int | None] = {}
+        self.skews_ms: dict[str, int] = {}  # by which clocks are ahead
         for peer in peers.all:
             self.begin(peer)
 
@@ -32,8 +34,10 @@ class Town:
 
     def tick(self, peer: Peer) -> int | None:
         assert isinstance(peer.clock, Ticks)
-        peer.clock.ms = self.now_ms
-        self.wakes[peer.name] = self.drivers[peer.name].tick(self.now_ms)
+        skew_ms = self.skews_ms.get(peer.name, 0)
+        peer.clock.ms = self.now_ms + skew_ms
+        wake_ms = self.drivers[peer.name].tick(self.now_ms + skew_ms)
+        self.wakes[peer.name] = None if wake_ms is None else wake_ms - skew_ms
         return self.wakes[peer.name]
 
     def talk(self) -> None:
@@ -80,9 +84,10 @@ class Town:
         return sorted(self.peers.all, key=lambda peer: rank(number, party, self.device(peer), devices))
 
 
-def town(peers: Peers, count: int, *, generator: int | None = None, **limits: int) -> Town:
-    """So many peers, all attesters, under a policy that the founder sets at once."""
-    everybody = [peers.add(name) for name in NAMES[:count]]
+def town(peers: Peers, count: int, *, generator: int | None = None, without_code: int = 0, **limits: int) -> Town:
+    """So many peers, all attesters, under a policy that the founder sets at once. The last may lack all models."""
+    have = [None] * (count - without_code) + [ModelFactory()] * without_code
+    everybody = [peers.add(name, models=models) for name, models in zip(NAMES[:count], have, strict=True)]
     devices = [bytes(peer.member.device.key) for peer in everybody if peer.member is not None]
     policy = Policy(
         attesters=tuple(sorted(devices)),

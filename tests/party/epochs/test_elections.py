@@ -8,9 +8,12 @@ import pytest
 from tests.party.town import NAMES, SILENT_MS, Town, numbers, snapshots, terms, town, write
 
 from antiphon.halo.credentials.claims import Policy
+from antiphon.model.object.model import ObjectModel
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
+
+_HOURS_MS = 3 * 3_600_000
 
 # -- elections
 
@@ -137,6 +140,38 @@ def test_nobody_can_use_up_the_terms(peers: Peers) -> None:
     assert max(terms(honest[0])) < 3
 
 
+# -- wrong clocks, missing code
+
+
+def test_a_genesis_from_the_future_binds_nobody_who_refuses_it(peers: Peers) -> None:
+    """Its declarer has attested it, in a later term than anybody else. All later terms had to declare it again."""
+    one = town(peers, 3, epoch_messages=1)
+    first, second, third = one.by_rank()
+    one.skews_ms[second.name] = _HOURS_MS
+    write(third)
+    one.sleep(first)
+    one.run(SILENT_MS)
+    assert [found.genesis.term for found in third.epochs.chain().open.proposals] == [1]
+    one.wake(first)
+    one.run(SILENT_MS * 20)
+    assert numbers([first, second, third]) == [1, 1, 1]
+    assert first.epochs.chain().final[0].created_ms < one.now_ms
+
+
+def test_terms_that_cannot_succeed_become_rare(peers: Peers) -> None:
+    """Two of three endorse, and lack the code to attest whatever is declared."""
+    one = town(peers, 3, epoch_messages=1, without_code=2)
+    alice, bob, _ = peers.all
+    write(alice)
+    one.run(SILENT_MS * 600)
+    assert numbers(peers.all) == [0, 0, 0]
+    found = alice.epochs.chain().open.endorsements
+    assert 6 < max(endorsed.claim.term for endorsed in found) < 20, "and not hundreds"
+    bob.models.register(ObjectModel)
+    one.run(SILENT_MS * 300)
+    assert numbers([alice, bob]) == [1, 1]
+
+
 # -- the loss of the winner
 
 
@@ -238,7 +273,7 @@ def test_winner_after_winner_is_lost(peers: Peers) -> None:
             peer.member.endorse(term, one.device(winner))
     one.sync()
     one.sleep(third)
-    one.run(SILENT_MS)
+    one.run(SILENT_MS * 2)  # the silence doubles with each further term
     assert numbers(one.awake) == [1, 1, 1]
     assert terms(fourth) == [3]
     chain = fourth.epochs.chain()

@@ -23,7 +23,8 @@ from tests.party.epochs.epoch_acts import (
 )
 from tests.party.forked import Forked, confront
 
-from antiphon.core.errors import NotAuthorised
+from antiphon.core.cid import Cid
+from antiphon.core.errors import Equivocation, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import credential_pb2, message_pb2
@@ -215,6 +216,20 @@ def test_a_fork_that_is_known_before_the_epoch_ends_the_feed_for_all(peers: Peer
     assert case.titles() == ["common", "common"]
 
 
+@pytest.mark.parametrize("longer", [0, 20])
+def test_what_was_delivered_beyond_a_fork_is_read_until_it_is_taken_back(peers: Peers, longer: int) -> None:
+    """The store cuts the feed as the other branch arrives; reading or folding before the engine hears of it raised."""
+    case = Forked(peers, longer=longer)
+    (other,) = [span for span in case.alice.ranges({}) if span.feed == case.feed]
+    with pytest.raises(Equivocation):
+        case.carol.store.ingest(other)
+    item = case.carol.party.item(case.item.id)
+    assert len(item.history()) == 3 + longer
+    case.carol.party.process()
+    assert item.value["title"] == "common"
+    assert len(item.history()) == 2
+
+
 @pytest.mark.parametrize("longer", [0, 2])
 @pytest.mark.parametrize("found", ["before she hears of the epoch", "after she differs from it"])
 def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: int, found: str) -> None:
@@ -237,6 +252,23 @@ def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: i
     note(case.carol, "she goes on")
     epoch(peers, case.alice)
     same(case.alice, case.carol, dora)
+
+
+def test_who_hears_of_two_epochs_at_once_leaves_the_other_branch_too(peers: Peers) -> None:
+    """Carol differs from the first epoch, whose blobs nobody has any more, and was stuck before it until a restart."""
+    case = Forked(peers)
+    first = case.alice.epochs.declare()
+    note(case.alice, "after the first")
+    case.alice.epochs.declare()
+    assert case.alice.epochs.number == 2
+    held(case.alice).delete([Cid(first.snapshot)])
+    settle(peers)
+    assert case.carol.epochs.disagreement is not None
+    confront(peers)
+    settle(peers)
+    same(case.alice, case.carol)
+    assert (case.carol.epochs.number, case.carol.epochs.disagreement) == (2, None)
+    assert case.titles() == ["for Alice", "for Alice"]
 
 
 def test_an_attester_that_comes_late_speaks_if_joiners_wait_for_it(peers: Peers, alice: Peer, bob: Peer) -> None:

@@ -72,11 +72,11 @@ class FeedReader:
         with self._env.read() as tables:
             return {entry.feed: entry for entry in tables.frontiers(feed)}
 
-    def block(self, feed: bytes, seq: int) -> Block:
-        """Return one block, verified by its own hashes."""
+    def block(self, feed: bytes, seq: int, *, past_end: bool = False) -> Block:
+        """Return one block, verified by its own hashes; with `past_end`, also one beyond the end of a forked feed."""
         with self._env.read() as tables:
             record = tables.record(feed)
-            check_held(record, seq)
+            check_held(record, seq, record.length if past_end else None)
             return tables.block_at(record, seq)
 
     def first_kind(self, feed: bytes) -> Kind | None:
@@ -204,12 +204,12 @@ class FeedReader:
             read = now if at >= end else -1
 
 
-def check_held(record: FeedRecord, seq: int) -> None:
-    """Raise `MissingBlocks` if block `seq` is not held."""
-    if not record.start <= seq < record.valid_length:
+def check_held(record: FeedRecord, seq: int, length: int | None = None) -> None:
+    """Raise `MissingBlocks` if block `seq` is not held, or not below a length: by default, the end of the feed."""
+    length = record.valid_length if length is None else length
+    if not record.start <= seq < length:
         raise MissingBlocks(
-            f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to "
-            f"{record.valid_length - 1} are"
+            f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to {length - 1} are"
         )
 
 

@@ -201,24 +201,31 @@ class Ballot:
         )
 
     def demand(self, endorsers: Claimed) -> Demand:
-        """Return what the candidate of these endorsers must declare: the greatest that any of them has attested.
+        """Return what the candidate of these endorsers must declare: what a quorum can still have attested.
 
-        In term 0 only what a quorum can still have attested: a generator's genesis alone binds nobody. In a later term
-        it may be there because it is final in an earlier one. A term has two snapshots only if its proposer signed two
-        histories; then nothing earlier is final, and the same holds. If it could be either, more must endorse to tell.
+        Only the snapshot of the greatest term that they name can be final: every genesis of a later term declares again
+        what is final. docs/design/epochs.md has the proof. If it could be either of two, more must endorse to tell.
         """
-        quorum, count = self.config.quorum, len(self.config.attesters)
+        quorum = self.config.quorum
         if len(endorsers) < quorum:
             return Demand(b"", f"{len(endorsers)} of {quorum} endorsements that are needed are here")
         greatest = max((term for term, cid in endorsers.values() if cid), default=-1)
         values = {cid for term, cid in endorsers.values() if cid and term == greatest}
-        if not self._twice and (greatest == 0 or len(values) > 1):
-            values = {
-                cid for cid in values if count - sum(word != (greatest, cid) for word in endorsers.values()) >= quorum
-            }
+        if not self._twice:
+            values = {cid for cid in values if self._supporters(cid, endorsers) >= quorum}
         if len(values) > 1:
             return Demand(b"", f"two snapshots may be final in term {greatest}: more attesters must endorse")
         return Demand(values.pop() if values else b"")
+
+    def _supporters(self, snapshot: bytes, endorsers: Claimed) -> int:
+        """Count the attesters that can have made a snapshot final: those that attested it last, or did not endorse.
+
+        It is not final before the greatest term in which an endorser attested another: that one would be it. So who
+        attested last before that term, or nothing at all, has no part in it.
+        """
+        another = max((term for term, cid in endorsers.values() if cid and cid != snapshot), default=-1)
+        without = sum(cid != snapshot or term < another for term, cid in endorsers.values())
+        return len(self.config.attesters) - without
 
 
 def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:

@@ -74,12 +74,15 @@ class MessageLookup:
 
 
 def read_run(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[Note]:
-    """Read messages [start, stop) of a feed. Only blocks of a wrong kind are marked void."""
+    """Read messages [start, stop) of a feed. Only blocks of a wrong kind are marked void.
+
+    They were delivered, and are read also if the feed was cut at a fork since, until the engine has taken them back.
+    """
     if stop - start <= _SHORT_RUN:
         for seq in range(start, stop):
-            block = store.block(feed, seq)
+            block = store.block(feed, seq, past_end=True)
             yield Note(block.kind, block.lamport, feed, seq, block.created_ms, block.message, void_kind(block.kind))
         return
-    for span, low, high in store.runs(feed, start, stop):
-        for _, note in notes_of(Run(feed, span, low, high)):
+    for span in store.held(feed, start, stop):
+        for _, note in notes_of(Run(feed, span, 0, span.count)):
             yield note

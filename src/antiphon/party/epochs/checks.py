@@ -61,17 +61,19 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
     return ""
 
 
-def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Callable[[bytes], int]) -> bool:
+def is_other_branch(
+    engine: Engine, cut: Mapping[bytes, int], cuts: Mapping[bytes, FeedCut], common: Callable[[bytes], int]
+) -> bool:
     """True if a root holds another branch of a forked feed than this device: another block, or one never received.
 
-    This counts only for a feed whose writer provably signed two histories, and only beyond the blocks that are
-    `common` to both. Otherwise the maker of the root could claim anything. Beyond the fork, a false hash cannot be
-    distinguished from a third history.
+    `cut` is that of the epoch that differs here, and `cuts` are those of the root, of the same epoch or a later one.
+    This counts only for a feed whose writer provably signed two histories, and only if the epoch reaches beyond the
+    blocks that are `common` to both. Otherwise the maker of the root could claim anything. Beyond the fork, a false
+    hash cannot be distinguished from a third history.
     """
     for record in engine.store.feeds(engine.party):
-        cut = cuts.get(record.feed)
         shared = min(common(record.feed), record.end if record.why is End.FORK else NO_END)
-        if cut is not None and shared < cut.length and _differs(engine.store, record, cut):
+        if shared < cut.get(record.feed, 0) and _differs(engine.store, record, cuts[record.feed]):
             return True
     return False
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 
+_DOUBLED_MAX = 6  # how often the silence doubles
+
 Activity = tuple[int, int, int]  # in a term: the number of geneses, of attestations and of endorsements
 
 
@@ -47,6 +49,7 @@ class EpochDriver:
         self._reason = ""  # why the open number is due; kept until it is final
         self._terms: dict[int, LastActivity] = {}
         self.status = ""  # what the device waits for; "" if there is nothing to do
+        self.vote_ms: int | None = None  # when it votes for another proposer if all stays silent until then
 
     def tick(self, now_ms: int) -> int | None:
         """Do all work that is due. Returns when to call it again even without new blocks; None: never.
@@ -62,6 +65,7 @@ class EpochDriver:
             return now_ms + SILENT_MS
 
     def _tick(self, now_ms: int) -> int | None:
+        self.vote_ms = None
         trouble, untold = "", _trouble(self._tell)  # an error there must not prevent voting
         while True:
             trouble = trouble or _trouble(self._epochs.step)
@@ -76,7 +80,8 @@ class EpochDriver:
             if not trouble and self._is_turn(chain):
                 trouble = _trouble(self._epochs.declare)  # on an error others declare, and this device still votes
                 continue
-            wake_ms, vote = self._election(chain, silent_ms)
+            self.vote_ms, vote = self._election(chain, silent_ms)
+            wake_ms = self.vote_ms
             self.status = self._waits_for(chain)
             if vote is None or wake_ms is None or now_ms < wake_ms:
                 break
@@ -161,15 +166,16 @@ class EpochDriver:
         order, last = self._order(chain), max(self._terms)
         if last:
             best = min(self._candidates(chain, last), key=order.index)
-            if not voting.may_endorse(chain, self._device, last, best):
+            declared = any(one.genesis.term == last and one.device == best for one in chain.open.proposals)
+            if not declared and not voting.may_endorse(chain, self._device, last, best):
                 heard = max(heard.at_ms for term, heard in self._terms.items() if term < last)
-                return heard + silent_ms, (last, best)
+                return heard + _silence(last - 1, silent_ms), (last, best)
         if voting.may_endorse(chain, self._device, last + 1, self._device):
             return None, None
         if last and len(_spoken(chain, last)) < chain.open.config.quorum:
             return None, None  # no quorum has voted yet; later voters can still settle this term
         waiting = [device for device in order if device in chain.open.config.attesters]
-        patience = (waiting.index(self._device) + 1) * silent_ms
+        patience = (waiting.index(self._device) + 1) * _silence(last, silent_ms)
         return self._terms[last].at_ms + patience, (last + 1, self._device)
 
     def _candidates(self, chain: EpochChain, term: int) -> set[bytes]:
@@ -187,6 +193,13 @@ class EpochDriver:
             turns |= dict.fromkeys(self._candidates(chain, term) if term else {config.generator}, term)
         ranks = {device: rank(config.number, chain.party, device, turns) for device in turns}
         return sorted(turns, key=lambda device: (turns[device], ranks[device]))
+
+
+def _silence(term: int, silent_ms: int) -> int:
+    """The silence after which a term is left. It doubles with each term after the first takeover, up to a limit: if
+    terms fail for a reason that none of them can mend, the votes do not flood the control feeds.
+    """
+    return silent_ms << min(max(term - 1, 0), _DOUBLED_MAX)
 
 
 def _activities(chain: EpochChain) -> dict[int, Activity]:

@@ -281,7 +281,7 @@ class Epochs:
             return False
         following = chain.final[at]
         if self.disagreement is not None:
-            if not self._on_other_branch(following):
+            if not self._on_other_branch(following, chain.final[-1]):
                 return False
             self.disagreement = None
             self.waits_for = f"epoch {following.number} holds another branch of a feed than the one here"
@@ -320,14 +320,17 @@ class Epochs:
             if act is not None and self._member.control is not None:
                 self._member.refuse(act, reason, computed)
 
-    def _on_other_branch(self, epoch: FinalEpoch) -> bool:
-        """True if the snapshot differs from ours because a writer signed two histories: then the root's is taken."""
+    def _on_other_branch(self, epoch: FinalEpoch, last: FinalEpoch) -> bool:
+        """True if an epoch differs from ours because a writer signed two histories: then the last one's root decides.
+
+        The last epoch extends the branch of all earlier ones, whose blobs other peers may have deleted.
+        """
         try:
-            cuts = self._load(epoch).feeds
+            cuts = self._load(last).feeds
         except (InvalidInput, *_LACKING):
             return False
         with self._party.locked() as engine:
-            return is_other_branch(engine, cuts, self._member.machine.common)
+            return is_other_branch(engine, epoch.cut, cuts, self._member.machine.common)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Start at a snapshot that cannot be recomputed here, if it has the attestations that policy wants."""
@@ -385,8 +388,7 @@ class Epochs:
     def _lacking(self, epoch: FinalEpoch) -> list[Cid]:
         """Blobs missing to start at an epoch whose root is here."""
         feeds = self._load(epoch).root.feeds
-        found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
-        return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
+        return [] if feeds is None else list(tree.missing(feeds, self._blobs))
 
     def _behind(self, final: tuple[FinalEpoch, ...]) -> bool:
         """True if a final epoch cannot be recomputed here, or has another snapshot than the one computed here."""
