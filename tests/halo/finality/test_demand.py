@@ -25,7 +25,7 @@ def ballot(count: int) -> Ballot:
 
 
 class Paxos:
-    """A history of one number. The proposer of a term is no attester, and may declare two snapshots if it is free to."""
+    """A history of one number. The proposer of a term may lie: if it is free to choose, it declares two snapshots."""
 
     def __init__(self, seed: int, count: int, *, lies: bool) -> None:
         self.chance = random.Random(seed)
