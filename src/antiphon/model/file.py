@@ -77,12 +77,12 @@ class FileModel(Model[ObjectState]):
         state = read_snapshot(data)
         try:
             for path, node in state.root.below():
-                for written in node.values.values():
+                for _, written in node.entries.values():
                     _check(path, written)
         except InvalidMutation as error:
             raise BadEncoding(f"snapshot of a file: {error}") from None
-        for _, effects in state.kept:
-            if effects.increments or any(path not in ((_CONTENT,), (_NAME,)) for path in effects.gone):
+        for effects in state.kept.feeds.values():
+            if effects.increments or any(path not in ((_CONTENT,), (_NAME,)) for path in effects.bounds):
                 raise BadEncoding("snapshot of a file: it waits for what no file has")
         return state
 

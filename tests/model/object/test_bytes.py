@@ -220,7 +220,7 @@ def test_a_write_in_place_of_others_takes_the_short_way() -> None:
     gone = write_mutation([Op(("title",), "y", [Stamp(1, ADA, 0), Stamp(1, EVE, 0)])], BOB)
     assert take_plain(state, gone, Stamp(2, BOB, 1))
     assert take_plain(state, gone, Stamp(3, BOB, 2))  # both are gone by now
-    assert [stamp.lamport for stamp, _ in MODEL.conflicts(state, "title")] == [3, 2, 1]
+    assert [entry for _, entry in state.root.children["title"].entries.items()] == [(Stamp(3, BOB, 2), "y")]
     future = write_mutation([Op(("title",), "y", [Stamp(1, ADA, 7)])], BOB)
     assert not take_plain(state, future, Stamp(4, BOB, 3))  # it is kept until it comes
 

@@ -152,7 +152,7 @@ def test_what_was_kept_goes_when_its_feed_skips_it_or_the_message_is_void() -> N
     state = MODEL.initial()
     naming = sent([Op(("a",), 1, (fake,))], 9, FEEDS[1])
     MODEL.apply(state, naming.mutation, naming.stamp)
-    assert dict(state.kept).keys() == {fake}
+    assert state.kept.feeds.keys() == {fake.feed}
     MODEL.apply(state, write_mutation([Op(("a",), 2)], FEEDS[0]), Stamp(10, FEEDS[0], 2))
     assert state.kept
     MODEL.apply(state, write_mutation([Op(("a",), 2)], FEEDS[0]), Stamp(11, FEEDS[0], 4), void=True)

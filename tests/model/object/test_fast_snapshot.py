@@ -46,7 +46,7 @@ def state_of(written: list[Write]) -> ObjectState:
 
 def shape(node: Node) -> Any:
     """All of a node but the bytes that it keeps. Types are told apart, and so is the order."""
-    values = [(stamp, type(stamp), type(content), repr(content)) for stamp, content in node.values.items()]
+    values = [(stamp, type(stamp), type(content), repr(content)) for stamp, content in node.entries.values()]
     return values, node.members, [(key, shape(child)) for key, child in node.children.items()]
 
 

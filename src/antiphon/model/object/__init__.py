@@ -5,6 +5,7 @@ Start reading at `model` for the commands and at `state` for the rules of concur
 model           `ObjectModel`: commands, reading, and the model interface
 register        paths, and the register at each path; `Mark`, `Counter`, `Node`
 state           `ObjectState`, `Op`: the effect of an operation on the state
+bounds          `Bounds`: the messages of a feed that a name covers
 pending         effects of mutations on messages that have not arrived
 edit            from a user's change to the operations of one mutation
 view            the value that shows at a path, and its conflicts

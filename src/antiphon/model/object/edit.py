@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
@@ -11,6 +11,7 @@ from antiphon.model.object.register import (
     SEGMENT_SIZE_MAX,
     Content,
     Counter,
+    Entry,
     Mark,
     Node,
     Path,
@@ -39,24 +40,26 @@ def as_path(path: str | Sequence[str]) -> Path:
     return keys
 
 
-def names_at(root: Node, path: Path) -> list[Stamp]:
-    """Return the stamps that an operation at a path replaces: all entries at and below it, and values above it."""
-    found: set[Stamp] = set()
-    node = root
-    for segment in path[:-1]:
-        child = node.children.get(segment)
-        if child is None:
-            return sorted(found)
-        node = child
-        found.update(stamp for stamp, content in node.values.items() if not is_container(content))
-    last = node.children.get(path[-1])
-    if last is None:
-        return sorted(found)
-    if not last.children and not found:
-        return sorted(last.values)
-    for _, below in last.below():
-        found.update(below.values)
-    return sorted(found)
+def names_at(root: Node, path: Path) -> Sequence[Stamp]:
+    """Return the stamps that an operation at a path names: the last of each feed at the path and below it."""
+    node = find(root, path)
+    return () if node is None else _last_of_each(node.everything())
+
+
+def _last_of_each(entries: Iterable[Entry]) -> Sequence[Stamp]:
+    last: dict[bytes, Stamp] = {}
+    for stamp, _ in entries:
+        known = last.get(stamp.feed)
+        if known is None or known < stamp:
+            last[stamp.feed] = stamp
+    return sorted(last.values())
+
+
+def _values_at(root: Node, path: Path) -> Sequence[Stamp]:
+    """Return the stamps of the entries at exactly a path that are no marks of containers."""
+    node = find(root, path)
+    entries = node.entries.values() if node else ()
+    return sorted(stamp for stamp, content in entries if not is_container(content))
 
 
 class Edit:
@@ -91,7 +94,7 @@ class Edit:
         content = shown(node)
         if type(content) is not Counter:
             raise InvalidInput(f'at {show_path(path)} is {_kind(content)}; make it a counter: `edit("counter", path)`')
-        base = max(stamp for stamp, content in node.values.items() if type(content) is Counter)
+        base = max(stamp for stamp, content in node.entries.values() if type(content) is Counter)
         self._put(path, Increment(_int64(by)), [base])
 
     def delete(self, path: Path) -> None:
@@ -102,11 +105,13 @@ class Edit:
     def add(self, path: Path, element: Value) -> None:
         """Add an element to a set, which is created if missing."""
         node = seek(self._root, path)
+        self._way(path)
         if node is None:
-            self._way(path)
             self._put(path, Mark.SET, names_at(self._root, path))
         else:
             _need_set(node, path)
+            if values := _values_at(self._root, path):
+                self._put(path, Mark.SET, values)
         inside = self._inside(path, element)
         self._put(inside, Mark.MEMBER, names_at(self._root, inside))
 
@@ -124,15 +129,19 @@ class Edit:
         self._above.update(prefixes[:-1])
 
     def _way(self, path: Path) -> None:
-        """Mark the missing maps along a path, so that they remain when they become empty."""
+        """Mark the maps along a path that are missing, so that they remain when they become empty.
+
+        Maps beside which there is a value are marked too: the mark replaces it.
+        """
         for size in range(1, len(path)):
             above = path[:size]
             node = seek(self._root, above)
             content = Mark.MAP if above in self.ops else shown(node) if node else None
             if content is Mark.SET:
                 raise InvalidInput(f"at {show_path(above)} is a set; sets hold elements and no keys")
-            if content is not Mark.MAP:
-                self._put(above, Mark.MAP, ())
+            values = () if above in self.ops else _values_at(self._root, above)
+            if content is not Mark.MAP or values:
+                self._put(above, Mark.MAP, values)
 
     def _expand(self, path: Path, value: Value, names: Sequence[Stamp]) -> None:
         if isinstance(value, dict):
@@ -161,12 +170,12 @@ def quick_set(root: Node, path: str, value: Value) -> Op:
     """Return the operation that writes a plain value at one key, as most changes do."""
     if len(path) > SEGMENT_SIZE_MAX >> 2:
         check_path((path,))
-    node = find(root, (path,))
+    node = root.children.get(path)
     if node is None:
         return Op((path,), value)
-    if node.children or len(node.values) > 1:
+    if node.children:
         return Op((path,), value, names_at(root, (path,)))
-    return Op((path,), value, tuple(node.values))
+    return Op((path,), value, sorted(stamp for stamp, _ in node.entries.values()))
 
 
 def _need_set(node: Node, path: Path) -> None:

@@ -8,18 +8,17 @@ two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.object.register import Node
+from antiphon.model.object.register import Entry, Node
 from antiphon.model.object.state import ObjectState
 from antiphon.model.wire import number_at, plain_bytes, tag_numbers
 
 if TYPE_CHECKING:
     from antiphon.model.message import Note
 
-_NO_ENTRY = object()
 _MUTATION_KIND = int(Kind.MUTATION)
 _BODY, _MUTATION, _OP = tag_numbers("Message", "ObjectMutation", "ObjectOp")
 _NAME, _VALUE = tag_numbers("Name", "Value")
@@ -90,26 +89,28 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
             return False
     except UnicodeDecodeError:
         return False
-    children = state.root.children
+    children = state.tree.children
     node = children.get(key)
     if end == size and not others:
         if node is None:
             node = children[key] = Node()
-        node.values[_new(Stamp, (lamport, feed, seq))] = content
+        node.entries[feed] = _new(Stamp, (lamport, feed, seq)), content
         return True
     if node is None or node.children:
         return False
-    entries: dict[Any, Any] = node.values
+    entries = node.entries
     if others or end + 2 > size or data[end + 1] != size - end - 2:
         names = _names(data, end, size, others, lamport, feed, seq)
-        for name in names:
-            if name not in entries and state.heard.get(name[1], -1) < name[2]:
-                return False  # the named message has not arrived
+        for _, named, last in names:
+            if not _arrived(state, entries, named, last):
+                return False
         if not names:
             return False
-        for name in names:
-            entries.pop(name, None)
-    else:  # it replaces one message of the writer's own feed; a tuple equals a stamp, and is cheaper to make
+        for named_lamport, named, last in names:
+            stamp = entries[named][0] if named in entries else None
+            if stamp is not None and stamp[2] <= last and stamp[0] <= named_lamport:
+                del entries[named]
+    else:  # it replaces messages of the writer's own feed, as it would without a name
         if end + 3 > size or data[end] != _REPLACES or data[end + 2] != _LAMPORT:
             return False
         named_lamport, at = number_at(data, end + 3, size)
@@ -120,11 +121,16 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
             named_seq, at = number_at(data, at + 1, size)
         if at != size or named_lamport > lamport or named_seq >= seq:  # equal in one batch
             return False
-        gone = entries.pop((named_lamport, feed, named_seq), _NO_ENTRY) is _NO_ENTRY
-        if gone and state.heard.get(feed, -1) < named_seq:
+        if not _arrived(state, entries, feed, named_seq):
             return False
-    entries[_new(Stamp, (lamport, feed, seq))] = content
+    entries[feed] = _new(Stamp, (lamport, feed, seq)), content
     return True
+
+
+def _arrived(state: ObjectState, entries: dict[bytes, Entry], feed: bytes, seq: int) -> bool:
+    """True if a feed's messages up to a seq have arrived. Inside a run, `heard` may lack the writer's last ones."""
+    entry = entries.get(feed)
+    return (entry is not None and entry[0][2] >= seq) or state.heard.get(feed, -1) >= seq
 
 
 def _names(
@@ -156,13 +162,13 @@ def _names(
 
 def make_plain(state: ObjectState, key: str, content: str | int, feed: bytes) -> bytes:
     """Encode the mutation that writes a text or integer at an empty key, or over an entry of this feed; else empty."""
-    node = state.root.children.get(key)
+    node = state.tree.children.get(key)
     if node is None:
         return plain_bytes(key, content, None)
-    if node.children or len(node.values) != 1:
+    if node.children or len(node.entries) != 1:
         return b""
-    (last,) = node.values
-    return plain_bytes(key, content, last) if last[1] == feed else b""
+    entry = node.entries.get(feed)
+    return b"" if entry is None else plain_bytes(key, content, entry[0])
 
 
 def perform_plain(state: ObjectState, key: str, content: str | int, stamp: Stamp) -> bytes | None:
@@ -172,12 +178,10 @@ def perform_plain(state: ObjectState, key: str, content: str | int, stamp: Stamp
     mutation = make_plain(state, key, content, stamp[1])
     if not mutation:
         return None
-    children = state.root.children
+    children = state.tree.children
     node = children.get(key)
     if node is None:
         node = children[key] = Node()
-    else:
-        node.values.clear()
-    node.values[stamp] = content
+    node.entries[stamp[1]] = stamp, content
     state.heard[stamp[1]] = stamp[2]
     return mutation

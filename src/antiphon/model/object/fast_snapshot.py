@@ -48,7 +48,7 @@ def _read(data: bytes, state: ObjectState) -> bool:
             return False
         seqs.append(seq)
         heard[feeds[where]] = seq
-    return _read_registers(data, at, feeds, seqs, state.root.children)
+    return _read_registers(data, at, feeds, seqs, state.tree.children)
 
 
 def _read_registers(
@@ -72,7 +72,7 @@ def _read_registers(
             return False
         last = key
         node = children[key] = Node()
-        values, before = node.values, None
+        entries, before = node.entries, None
         while at < end:
             tag, length, name, where = _four(data, at)
             stop = at + 2 + length
@@ -80,10 +80,12 @@ def _read_registers(
             seq, at = _above_0(data, at, _SEQ)
             if tag != _ENTRIES or length > 127 or name != _FEED or seq > seqs[where] or stop > end:
                 return False
-            stamp = _new(Stamp, (lamport, feeds[where], seq))
-            if before is not None and stamp <= before:
+            feed = feeds[where]
+            stamp = _new(Stamp, (lamport, feed, seq))
+            if before is not None and (stamp <= before or feed in entries):
                 return False
-            values[stamp] = content = _content(data, at, stop)
+            content = _content(data, at, stop)
+            entries[feed] = stamp, content
             if before is None and stop == end:  # the only entry
                 node.packed = content, stamp, where, data[start:end]
             before, at = stamp, stop

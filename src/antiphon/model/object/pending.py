@@ -1,73 +1,95 @@
 """Effects of an object's mutations on messages that have not arrived; see `antiphon.model.heard`.
 
-Honest histories leave this empty. For each feed a heap holds the messages by seq. So a hostile writer who names a
-million future messages does not make each message of that feed cost a million steps.
+Honest histories leave this empty. For each feed a heap holds the seqs for which something waits. So a hostile writer who
+names a million future messages does not make each message of that feed cost a million steps.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.object.register import Content, Path, is_container
+from antiphon.model.object.bounds import Bounds
+from antiphon.model.object.register import Path
 
 
-class PendingEffects:
-    """Effects on one message: the paths at which it is replaced already, and the sums to add to its counters."""
+class PendingFeed:
+    """Effects on messages of one feed: what is replaced already at each path, and what to add to its counters."""
 
-    __slots__ = ("gone", "increments")
+    __slots__ = ("_due", "_seqs", "bounds", "increments")
 
     def __init__(self) -> None:
-        self.gone: dict[Path, None] = {}
-        self.increments: dict[Path, int] = {}
+        self.bounds: dict[Path, Bounds] = {}
+        self.increments: dict[Stamp, dict[Path, int]] = {}
+        self._due: dict[int, list[Path | Stamp]] = {}  # by seq: the paths and counters with an effect that ends there
+        self._seqs: list[int] = []  # a heap
 
-    def above_gone(self) -> frozenset[Path]:
-        """Return the proper ancestors of the paths at which the message is replaced."""
-        return frozenset(path[:size] for path in self.gone for size in range(1, len(path)))
+    def replace(self, path: Path, name: Stamp) -> bool:
+        """Replace what a name covers at a path and below. False if another name there covers it, or it another."""
+        bounds = self.bounds.get(path)
+        if bounds is None:
+            bounds = self.bounds[path] = Bounds()
+        covered = bounds.add(name)
+        if covered >= 0:
+            self._end(name.seq).append(path)
+        return covered == 0
 
-    def replaces(self, path: Path, content: Content, above: frozenset[Path]) -> bool:
-        """True if the entry that the message writes at `path` is replaced. `above` is `above_gone()`."""
-        if any(path[:size] in self.gone for size in range(1, len(path) + 1)):
-            return True
-        return path in above and not is_container(content)
+    def increment(self, path: Path, base: Stamp, by: int) -> None:
+        """Add to the counter that a message is going to create."""
+        sums = self.increments.get(base)
+        if sums is None:
+            sums = self.increments[base] = {}
+            self._end(base.seq).append(base)
+        sums[path] = sums.get(path, 0) + by
+
+    def _end(self, seq: int) -> list[Path | Stamp]:
+        ends = self._due.get(seq)
+        if ends is None:
+            ends = self._due[seq] = []
+            heapq.heappush(self._seqs, seq)
+        return ends
+
+    def replaces(self, path: Path, stamp: Stamp) -> bool:
+        """True if the entry that a message writes at a path is replaced already."""
+        for size in range(1, len(path) + 1):
+            bounds = self.bounds.get(path[:size])
+            if bounds is not None and bounds.has(stamp):
+                return True
+        return False
+
+    def forget(self, seq: int) -> bool:
+        """Drop the effects on messages up to a seq. True if none is left."""
+        while self._seqs and self._seqs[0] <= seq:
+            for end in self._due.pop(heapq.heappop(self._seqs)):
+                if isinstance(end, Stamp):
+                    del self.increments[end]
+                elif (bounds := self.bounds.get(end)) is not None:
+                    bounds.forget(seq)
+                    if not bounds.pairs:
+                        del self.bounds[end]
+        return not self._seqs
 
 
 class PendingMessages:
-    """The effects on each message that was named and has not arrived."""
+    """The effects on messages that were named and have not arrived, by feed."""
 
     __slots__ = ("feeds",)
 
     def __init__(self) -> None:
-        self.feeds: dict[bytes, tuple[list[tuple[int, Stamp]], dict[Stamp, PendingEffects]]] = {}
+        self.feeds: dict[bytes, PendingFeed] = {}
 
     def __bool__(self) -> bool:
         return bool(self.feeds)
 
-    def __iter__(self) -> Iterator[tuple[Stamp, PendingEffects]]:
-        for _, effects in self.feeds.values():
-            yield from effects.items()
-
-    def get(self, stamp: Stamp) -> PendingEffects | None:
-        """Return the effects on a message, or None."""
-        found = self.feeds.get(stamp.feed)
-        return found[1].get(stamp) if found else None
-
-    def at(self, stamp: Stamp) -> PendingEffects:
-        """Return the effects on a message, created if missing, for adding to them."""
-        heap, effects = self.feeds.setdefault(stamp.feed, ([], {}))
-        if stamp not in effects:
-            heapq.heappush(heap, (stamp.seq, stamp))
-            effects[stamp] = PendingEffects()
-        return effects[stamp]
+    def at(self, feed: bytes) -> PendingFeed:
+        """Return the effects on messages of a feed, created if missing, for adding to them."""
+        found = self.feeds.get(feed)
+        if found is None:
+            found = self.feeds[feed] = PendingFeed()
+        return found
 
     def forget(self, heard: Stamp) -> None:
         """Drop the effects on a message that has arrived, and on all earlier ones of its feed."""
         found = self.feeds.get(heard.feed)
-        if found is None:
-            return
-        heap, effects = found
-        while heap and heap[0][0] <= heard.seq:
-            del effects[heapq.heappop(heap)[1]]
-        if not heap:
+        if found is not None and found.forget(heard.seq):
             del self.feeds[heard.feed]

@@ -1,8 +1,8 @@
-"""The parts of an object: paths, and at each path a register, which keeps every concurrent value by its stamp.
+"""The parts of an object: paths, and at each path a register, which keeps one value of each feed with its stamp.
 
 A path is a tuple of keys. Its last segment may instead be an element of a set, as the bytes of its canonical encoding.
-So a set is a map whose keys are values: adding an element twice has no further effect, and a removal names the stamps
-of the additions that it removes.
+So a set is a map whose keys are values: adding an element twice has no further effect, and a removal names the
+additions that it removes.
 """
 
 from __future__ import annotations
@@ -39,23 +39,34 @@ class Counter(NamedTuple):
 
 
 Content = Any  # a Value, a Mark or a Counter
+Entry = tuple[Stamp, Content]  # sorts by its stamp, because no two entries have the same
+_NO_CHILDREN: dict[Segment, Node] = {}  # shared by all leaves, and never changed: most nodes are leaves
 
 
 class Node:
-    """The register at a path, and the nodes below it."""
+    """The register at a path, and the nodes below it. A feed has at most one entry in a register, its last."""
 
-    __slots__ = ("children", "members", "packed", "values")
+    __slots__ = ("children", "entries", "members", "packed")
 
     def __init__(self) -> None:
-        self.values: dict[Stamp, Content] = {}
-        self.children: dict[Segment, Node] = {}
+        self.entries: dict[bytes, Entry] = {}  # by feed
+        self.children = _NO_CHILDREN
         self.packed: tuple[Content, Any, int, bytes] | None = None  # its bytes in a snapshot: see `snapshot_codec`
         self.members = 0  # the number of children that are elements, counted as they change
+
+    @classmethod
+    def root(cls) -> Node:
+        """Return the root of an object, which code may add children to directly."""
+        node = cls()
+        node.children = {}
+        return node
 
     def child(self, segment: Segment) -> Node:
         """Return the node of a segment; it is created if missing."""
         child = self.children.get(segment)
         if child is None:
+            if self.children is _NO_CHILDREN:
+                self.children = {}
             child = self.children[segment] = Node()
             self.members += type(segment) is bytes
         return child
@@ -77,9 +88,17 @@ class Node:
         for segment in self.segments():
             yield from self.children[segment].below((*path, segment))
 
+    def everything(self) -> Iterator[Entry]:
+        """Yield the entries here and below, in no order."""
+        nodes = [self]
+        while nodes:
+            node = nodes.pop()
+            yield from node.entries.values()
+            nodes.extend(node.children.values())
+
     def top(self) -> Stamp:
         """Return the greatest stamp here and below. Only the root may be empty; it has no stamp then."""
-        return max([*self.values, *(child.top() for child in self.children.values())])
+        return max(stamp for stamp, _ in self.everything())
 
 
 def segment_order(segment: Segment) -> tuple[bool, bytes]:
@@ -124,7 +143,7 @@ def trim(root: Node, path: Path) -> None:
             break
         trail.append(child)
     for at in range(len(trail) - 1, 0, -1):
-        if trail[at].values or trail[at].children:
+        if trail[at].entries or trail[at].children:
             return
         trail[at - 1].drop(path[at - 1])
 

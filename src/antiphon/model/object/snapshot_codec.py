@@ -15,7 +15,7 @@ from antiphon.model.heard import kept_stamp
 from antiphon.model.model import InvalidMutation
 from antiphon.model.object.fast_snapshot import read_plain
 from antiphon.model.object.mutation_codec import check_holds, read_path
-from antiphon.model.object.pending import PendingEffects
+from antiphon.model.object.pending import PendingFeed
 from antiphon.model.object.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
 from antiphon.model.object.state import ObjectState
 from antiphon.model.value import read_value, value_bytes
@@ -37,16 +37,17 @@ _REGISTER_FORM = _KEY_FORM + _ROW.entries + b"%c" + NAME_FORM + _ENTRY.value + b
 def write_snapshot(state: ObjectState) -> bytes:
     """Encode the snapshot of a state."""
     heard = state.heard  # the feeds of all entries are among them
-    feeds = sorted({*heard, *(stamp.feed for stamp, _ in state.kept)} if state.kept else heard)
+    feeds = sorted({*heard, *state.kept.feeds} if state.kept else heard)
     at = {feed: position for position, feed in enumerate(feeds, start=1)}
     parts = [_FEED_HEAD + _FEED_HEAD.join(at)] if at else []
     parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
-    for key in state.root.segments():
-        node = state.root.children[key]
+    root = state.root
+    for key in root.segments():
+        node = root.children[key]
         if not node.children:  # neither a map nor a set, as most
             parts.append(_plain_register(key, node, at) or _register((key,), node, at))
         else:
-            parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.values]
+            parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.entries]
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)
@@ -64,9 +65,9 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
 
     The node caches the bytes: most registers have not changed since the object was last saved.
     """
-    if len(node.values) > 1 or type(key) is not str:
+    if len(node.entries) > 1 or type(key) is not str:
         return b""
-    ((stamp, content),) = node.values.items()
+    ((stamp, content),) = node.entries.values()
     lamport, feed, seq = stamp
     where, packed = at[feed], node.packed
     if packed is not None and packed[0] is content and packed[1] is stamp and packed[2] == where:
@@ -93,15 +94,15 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
 
 def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
     """Encode any register. The node caches the bytes, unless they are long, with the entries they were made from."""
-    values = node.values
-    held = [(stamp, content, at[stamp[1]]) for stamp, content in values.items()]
+    entries = node.entries
+    held = [(stamp, content, at[stamp[1]]) for stamp, content in entries.values()]
     known = node.packed
     if known is not None and known[0] is _ANY and known[1] == held:
         return known[3]
-    row = _path(path)
-    for stamp in sorted(values) if len(values) > 1 else values:
-        row += field(_ROW.entries, stamp_fields(at[stamp.feed], stamp) + _content(values[stamp]))
-    row = field(_OBJECT.registers, row)
+    rows = [_path(path)]
+    for stamp, content in sorted(entries.values()) if len(entries) > 1 else entries.values():
+        rows.append(field(_ROW.entries, stamp_fields(at[stamp.feed], stamp) + _content(content)))
+    row = field(_OBJECT.registers, b"".join(rows))
     if len(row) <= _PACKED_MAX:
         node.packed = _ANY, held, 0, row
     return row
@@ -133,11 +134,12 @@ def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
     """Encode pending effects by path, so that a long path with many names takes no more room than in its mutation."""
     gone: dict[Path, list[Stamp]] = {}
     increments: dict[Path, list[tuple[Stamp, int]]] = {}
-    for stamp, effects in state.kept:
-        for path in effects.gone:
-            gone.setdefault(path, []).append(stamp)
-        for path, by in effects.increments.items():
-            increments.setdefault(path, []).append((stamp, by))
+    for feed, effects in state.kept.feeds.items():
+        for path, bounds in effects.bounds.items():
+            gone.setdefault(path, []).extend(Stamp(lamport, feed, seq) for seq, lamport in bounds.pairs)
+        for stamp, sums in effects.increments.items():
+            for path, by in sums.items():
+                increments.setdefault(path, []).append((stamp, by))
     for path in sorted(gone.keys() | increments.keys(), key=path_order):
         parts = [_path(path)]
         parts += [field(_PENDING.gone, stamp_fields(at[stamp.feed], stamp)) for stamp in sorted(gone.get(path, ()))]
@@ -188,7 +190,7 @@ def _read(proto: object_pb2.ObjectSnapshot) -> ObjectState:
     kept = proto.kept[:]
     if kept:
         _read_kept(kept, state, feeds)
-    used = heard.keys() | {stamp.feed for stamp, _ in state.kept} if kept else heard.keys()
+    used = heard.keys() | state.kept.feeds.keys() if kept else heard.keys()
     _need(len(used) == len(table), "its table has feeds of which it says nothing")
     return state
 
@@ -198,24 +200,26 @@ def _ascend(rows: Sequence[Any]) -> bool:
 
 
 def _read_registers(rows: list[object_pb2.ObjectRegister], state: ObjectState, feeds: tuple[bytes, ...]) -> None:
-    heard, root = state.heard, state.root
+    heard, root = state.heard, state.tree
     above: Path = ()
     for row in rows:
         path = _read_path(row)
         _need(_before(above, path), "its registers are not in order")
         above = path
-        values = (root.child(path[0]) if len(path) == 1 else grow(root, path)).values
-        entries = row.entries
-        count = len(entries)
+        entries = (root.child(path[0]) if len(path) == 1 else grow(root, path)).entries
+        rows_of = row.entries
+        count = len(rows_of)
         for position in range(count):  # far faster than iterating over this container
-            entry = entries[position]
+            entry = rows_of[position]
             stamp = _read_stamp(entry, feeds)
             if heard.get(stamp[1], -1) < stamp[2]:
                 raise BadEncoding(f"snapshot of an object: an entry of {stamp}, of which it has not heard")
-            values[stamp] = content = _read_content(entry)
+            content = _read_content(entry)
             check_holds(path, content)
+            entries[stamp[1]] = stamp, content
         if count != 1:
-            _need(len(values) == count > 0 and _ascend([*values]), "the entries of a register are not in order")
+            stamps = [stamp for stamp, _ in entries.values()]
+            _need(len(stamps) == count > 0 and _ascend(stamps), "the entries of a register are not in order")
 
 
 def _before(one: Path, other: Path) -> bool:
@@ -244,15 +248,15 @@ def _read_kept(rows: list[object_pb2.ObjectKept], state: ObjectState, feeds: tup
         _need(_ascend(gone) and _ascend([*increments]), "what it waits for is not in order")
         _need(len(increments) == len(row.increments) and bool(gone or increments), "it waits for nothing")
         for stamp in gone:
-            _pending_effects(state, stamp).gone[path] = None
+            _need(_pending_feed(state, stamp).replace(path, stamp), "it names a message twice")
         for stamp, entry in increments.items():
             _need(entry.WhichOneof("kind") == "counter", "an increment that is no number")
-            _pending_effects(state, stamp).increments[path] = _read_total(entry)
+            _pending_feed(state, stamp).increment(path, stamp, _read_total(entry))
 
 
-def _pending_effects(state: ObjectState, stamp: Stamp) -> PendingEffects:
+def _pending_feed(state: ObjectState, stamp: Stamp) -> PendingFeed:
     _need(not state.heard.has(stamp), f"it waits for {stamp}, which has been here")
-    return state.kept.at(stamp)
+    return state.kept.at(stamp.feed)
 
 
 def _read_stamp(entry: object_pb2.ObjectEntry, feeds: tuple[bytes, ...]) -> Stamp:

@@ -3,7 +3,7 @@
 `remember` stores the values that showed at each path before the message. `undo` writes them back where the value of the
 message still shows, and restores deleted values where the path is empty now. The value of a message also counts as
 showing if its writer has restored it since by undoing a later message, so that undo works step by step. The operations
-name only the entries that they undo, so that no entry of another writer is replaced. Increments are subtracted again.
+name only entries of the same writer, so that no entry of another is replaced. Increments are subtracted again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.limits import BODY_SIZE_MAX
+from antiphon.model.object.bounds import covers
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.register import OPS_MAX, Content, Counter, Mark, Node, Path, grow, is_container
 from antiphon.model.object.state import DELETE, Increment, ObjectState, Op
@@ -49,14 +50,13 @@ def undo(state: ObjectState, before: Before, ops: Sequence[Op], stamp: Stamp) ->
 def _standing(state: ObjectState, op: Op, stamp: Stamp) -> Stamp | None:
     """Return the stamp of the entry that a message wrote or added to, if it shows: its own, or a later of its feed."""
     node = seek(state.root, op.path)
-    if op.content is DELETE or node is None or not node.values:
+    if op.content is DELETE or node is None or not node.entries:
         return None
-    top = max(node.values)
+    top, content = max(node.entries.values())
     ours = top.feed == stamp.feed and top > stamp
-    content = node.values[top]
     if type(op.content) is Increment:
         base = op.names[0]
-        return base if base in node.values else top if ours and type(content) is Counter else None
+        return base if _entry(node, base) is not None else top if ours and type(content) is Counter else None
     if not is_container(content) and node.children and is_container(shown(node)):
         return None
     return top if top == stamp or (ours and _same(content, op.content)) else None
@@ -70,7 +70,13 @@ def _same(one: Content, other: Content) -> bool:
 
 def _counted(state: ObjectState, op: Op, standing: dict[Path, Stamp]) -> bool:
     """True if others have added to a counter that the message created."""
-    return type(op.content) is Counter and grow(state.root, op.path).values[standing[op.path]] != op.content
+    return type(op.content) is Counter and _entry(grow(state.root, op.path), standing[op.path]) != op.content
+
+
+def _entry(node: Node, stamp: Stamp) -> Content | None:
+    """Return the content that the message at a stamp wrote, if it remains; None for the value None too."""
+    found, content = node.entries.get(stamp.feed, (None, None))
+    return content if found == stamp else None
 
 
 def _undo_one(
@@ -106,7 +112,7 @@ def _undo_one(
 
 def _others(node: Node, path: Path, alone: dict[Path, Stamp]) -> bool:
     """True if a map or set holds entries besides those to undo."""
-    return any(other != alone.get(where) for where, below in node.below(path) for other in below.values)
+    return any(other != alone.get(where) for where, below in node.below(path) for other, _ in below.entries.values())
 
 
 def _free(state: ObjectState, path: Path, inside: int, standing: dict[Path, Stamp]) -> bool:
@@ -133,7 +139,11 @@ def _matters(op: Op, made: dict[Path, Op]) -> bool:
     if op.content is not DELETE:
         return True
     above = (made.get(op.path[:size]) for size in range(1, len(op.path)))
-    return not any(found and set(op.names) <= set(found.names) for found in above)
+    return not any(found and all(any(_covers(name, one) for name in found.names) for one in op.names) for found in above)
+
+
+def _covers(name: Stamp, stamp: Stamp) -> bool:
+    return name.feed == stamp.feed and covers(name, stamp)
 
 
 def _negative(by: int) -> int:

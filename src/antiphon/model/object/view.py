@@ -12,7 +12,17 @@ from typing import Any
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
-from antiphon.model.object.register import Content, Counter, Mark, Node, Path, element_value, is_container, show_path
+from antiphon.model.object.register import (
+    Content,
+    Counter,
+    Entry,
+    Mark,
+    Node,
+    Path,
+    element_value,
+    is_container,
+    show_path,
+)
 from antiphon.model.value import Value
 
 _RANK = {Mark.MAP: 2, Mark.SET: 1}
@@ -20,12 +30,12 @@ _RANK = {Mark.MAP: 2, Mark.SET: 1}
 
 def shown(node: Node) -> Content:
     """Return the content that shows at a node: a value, `Counter`, or `Mark.MAP` or `SET` for the nodes below."""
-    values = node.values
+    entries = node.entries
     if not node.children:
-        winner = values[max(values) if len(values) > 1 else next(iter(values))]
-        return _sum(values) if type(winner) is Counter else winner
-    if not values or all(map(is_container, values.values())):
-        kinds = set(values.values())
+        _, winner = max(entries.values()) if len(entries) > 1 else next(iter(entries.values()))
+        return _sum(node) if type(winner) is Counter else winner
+    if all(is_container(content) for _, content in entries.values()):
+        kinds = {content for _, content in entries.values()}
         if node.members < len(node.children):
             kinds.add(Mark.MAP)
         if node.members:
@@ -35,12 +45,12 @@ def shown(node: Node) -> Content:
     return standing(node)[0][1]
 
 
-def standing(node: Node) -> list[tuple[Stamp, Content]]:
+def standing(node: Node) -> list[Entry]:
     """Return all concurrent contents of a node, the one that shows first."""
-    found: list[tuple[Stamp, Content]] = []
+    found: list[Entry] = []
     tops: dict[Mark, list[Stamp]] = {}
     counters = []
-    for stamp, content in node.values.items():
+    for stamp, content in node.entries.values():
         if is_container(content):
             tops.setdefault(content, []).append(stamp)
         elif type(content) is Counter:
@@ -48,7 +58,7 @@ def standing(node: Node) -> list[tuple[Stamp, Content]]:
         else:
             found.append((stamp, content))
     if counters:
-        found.append((max(counters), _sum(node.values)))
+        found.append((max(counters), _sum(node)))
     for segment, child in node.children.items():
         tops.setdefault(Mark.SET if type(segment) is bytes else Mark.MAP, []).append(child.top())
     found.extend((max(stamps), mark) for mark, stamps in tops.items())
@@ -56,8 +66,8 @@ def standing(node: Node) -> list[tuple[Stamp, Content]]:
     return found
 
 
-def _sum(values: dict[Stamp, Content]) -> Counter:
-    return Counter(sum(content.total for content in values.values() if type(content) is Counter))
+def _sum(node: Node) -> Counter:
+    return Counter(sum(content.total for _, content in node.entries.values() if type(content) is Counter))
 
 
 def render(node: Node, content: Content) -> Value:

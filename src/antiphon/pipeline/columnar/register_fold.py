@@ -1,10 +1,10 @@
 """Folds flat objects in columns: finds the register entries that remain for all items of a partition at once.
 
-The state of an object is a set of entries (`model.object.state`). An entry remains unless some operation at its key
-replaces it, whatever the order of the two. So for messages that write one text or integer at one key, and name the
-stamps that they replace, three things determine the state: which entries are replaced, which remain, and the last seq
-of each feed. If any message of an item has another form, or replaces an entry that is not known here, the item is
-left to `fold`. Tests compare the two.
+The state of an object is a set of entries (`model.object.state`). Of the entries of one feed at one key only the last
+remains, unless some operation at the key replaces it, whatever the order of the two. So for messages that write one text
+or integer at one key, and name the messages that they replace, three things determine the state: the last entry of each
+feed at each key, which of them are replaced, and the last seq of each feed. If any message of an item has another form, or
+names a message that is not known here, the item is left to `fold`. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import Bools, Wire
 
 _LAST = Stamp((1 << 63) - 1, b"\xff" * FEED_SIZE, (1 << 63) - 1)
-_SEQ_BITS = 40
 _KEY_BITS = 63
 _MUTATION = int(Kind.MUTATION)
 _new = tuple.__new__  # half the price of calling the class, for every entry
@@ -57,10 +56,8 @@ class RegisterFold:
         reader = MutationReader(ordered, self.wire, self._lane, lanes)
         writes = reader.read(inside[np.argsort(ordered.offsets[inside])])
         self.flat[self._item[writes.rows[~writes.parsed]]] = False
-        stored = None if held is None else StoredEntries(held, len(lengths))
-        stands = self._resolve(writes, stored)
-        self.entries = self._entries(writes, np.flatnonzero(stands & self.flat[self._item[writes.rows]]), stored)
         heard = self._hear(inside, held)
+        self.entries = self._resolve(writes, heard, held)
         self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self.wire)
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
         self._starts: list[int] = ordered.starts.tolist()
@@ -105,40 +102,30 @@ class RegisterFold:
 
     # -- folding
 
-    def _resolve(self, writes: RegisterWrites, stored: StoredEntries | None) -> Bools:
-        """Return which writes remain. An item is not flat if a write of it replaces an unknown entry."""
-        ordered, rows = self._ordered, writes.rows
-        stands = writes.parsed.copy()
-        if not len(rows):
-            return stands
-        if int(ordered.seqs.max()) >> _SEQ_BITS:
-            self.flat[:] = False
-            return stands
-        places = self._lane[rows] << _SEQ_BITS | ordered.seqs[rows]
-        order = np.argsort(places)
-        places = places[order]
-        item, lamport = self._item[rows], ordered.lamports[rows]
+    def _resolve(self, writes: RegisterWrites, heard: HeardSeqs, held: SnapshotColumns | None) -> Entries:
+        """Return the entries that remain. An item is not flat if a write of it names a message that is not here."""
+        entries = self._entries(writes)
+        if held is not None:  # new messages are later than stored ones
+            entries = Entries.joined([held.entries, entries])
+        last = _LastEntries(entries)
+        self.flat[last.odd_items] = False
         first, second = self.wire.keys(writes.key_at, writes.key_size)
         for names in writes.replaced:
-            which, wanted = names.which, names.lane << _SEQ_BITS | names.seq
-            found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-            at = order[found]
-            same = (places[found] == wanted) & (item[at] == item[which]) & (lamport[at] == names.lamport)
-            same &= (first[at] == first[which]) & (second[at] == second[which])
-            same &= writes.key_size[at] == writes.key_size[which]
-            stands[at[same]] = False
-            other = np.flatnonzero(~same)
-            if stored is not None:
-                to = which[other]
-                key = (item[to], first[to], second[to], writes.key_size[to])
-                other = other[~stored.replace(*key, names.lane[other], names.lamport[other], names.seq[other])]
-            self.flat[item[which[other]]] = False
-        return stands
+            which = names.which
+            item = self._item[writes.rows[which]]
+            self.flat[item[~heard.has(item, names.lane, names.seq)]] = False
+            key = (item, first[which], second[which], writes.key_size[which], names.lane)
+            last.replace(key, names.lamport, names.seq)
+        found = last.remaining()
+        entries = entries.where(found[self.flat[entries.item[found]]])
+        return entries.by_key() if held is None else entries.in_order()
 
-    def _entries(self, writes: RegisterWrites, found: I64, stored: StoredEntries | None) -> Entries:
+    def _entries(self, writes: RegisterWrites) -> Entries:
+        """Return the entries of all writes, in the order of their stamps."""
+        found = np.flatnonzero(writes.parsed)
         found = found[np.argsort(writes.rows[found])]
         rows, ordered = writes.rows[found], self._ordered
-        new = Entries(
+        return Entries(
             self._item[rows],
             self.wire.keys(writes.key_at[found], writes.key_size[found]),
             writes.key_size[found],
@@ -149,10 +136,6 @@ class RegisterFold:
             writes.value_end[found],
             writes.text[found],
         )
-        if stored is None:
-            return new.by_key()
-        old = stored.entries.where(stored.stands & self.flat[stored.entries.item])
-        return Entries.joined([old, new]).in_order()
 
     def _hear(self, rows: I64, held: SnapshotColumns | None) -> HeardSeqs:
         """Return the seq of the last message of each feed to each item."""
@@ -173,49 +156,51 @@ class RegisterFold:
         return HeardSeqs(item[last], lane[last], seq[last])
 
 
-class StoredEntries:
-    """Entries of stored snapshots, indexed so that new writes find the ones that they replace."""
+class _LastEntries:
+    """The last entry of each feed at each key of each item, found by a hash of the three."""
 
-    def __init__(self, held: SnapshotColumns, items: int) -> None:
-        self.entries = held.entries
-        self.stands = np.ones(len(self.entries.item), dtype=np.bool_)
-        self._width = int(held.heard.lane.max(initial=0)) + 1
-        heard = held.heard.item * self._width + held.heard.lane
-        order = np.argsort(heard)
-        self._heard, self._seqs = heard[order], held.heard.seq[order]
-        numbers = _mixed(*self._about(self.entries))
-        self._order = np.argsort(numbers)
-        self._numbers = numbers[self._order]
-        # If two entries have the same hash, only one of them would be found: their items are left to `fold`.
-        twice = np.flatnonzero(self._numbers[1:] == self._numbers[:-1])
-        self._odd = np.zeros(items, dtype=np.bool_)
-        self._odd[self.entries.item[self._order[np.concatenate((twice, twice + 1))]]] = True
+    def __init__(self, entries: Entries) -> None:
+        """Take entries of which those of one feed at one key are in the order of the feed."""
+        self._entries = entries
+        count = len(entries.item)
+        bits = count.bit_length()
+        self._bits = np.uint64(bits)
+        numbers = _mixed(*_about(entries)) >> self._bits << self._bits | np.arange(count, dtype=np.uint64)
+        numbers.sort()
+        order = (numbers & np.uint64((1 << bits) - 1)).astype(np.int64)
+        numbers >>= self._bits
+        alike = numbers[1:] == numbers[:-1]
+        is_last = np.ones(count, dtype=np.bool_)
+        is_last[: max(count - 1, 0)] = ~alike
+        self._at, self._numbers = order[is_last], numbers[is_last]
+        self._stands = np.ones(len(self._at), dtype=np.bool_)
+        # If entries of different keys have the same hash, only one is found: their items are left to `fold`.
+        one, other = order[1:][alike], order[:-1][alike]
+        same = np.ones(len(one), dtype=np.bool_)
+        for column in _about(entries):
+            same &= column[one] == column[other]
+        self.odd_items = entries.item[np.concatenate((one[~same], other[~same]))]
 
-    @staticmethod
-    def _about(entries: Entries) -> tuple[I64 | U64, ...]:
-        return entries.item, *entries.keys, entries.key_size, entries.lane, entries.lamport, entries.seq
+    def replace(self, key: tuple[I64 | U64, ...], lamport: I64, seq: I64) -> None:
+        """Remove the entries, by item, key and lane, that are at most as late as these lamports and seqs."""
+        if not len(self._numbers):
+            return
+        found = np.searchsorted(self._numbers, _mixed(*key) >> self._bits)
+        found = np.minimum(found, len(self._numbers) - 1)
+        at = self._at[found]
+        covered = (self._entries.lamport[at] <= lamport) & (self._entries.seq[at] <= seq)
+        for column, wanted in zip(_about(self._entries), key, strict=True):
+            covered &= column[at] == wanted
+        self._stands[found[covered]] = False
 
-    def replace(self, *named: I64 | U64) -> Bools:
-        """Remove entries, by item, key, lane, lamport and seq. True where the entry was here, or was replaced before.
+    def remaining(self) -> I64:
+        """Return the indexes of the entries that remain, ascending."""
+        found: I64 = np.sort(self._at[self._stands])
+        return found
 
-        It was replaced before if it is missing although the snapshot has heard its feed that far.
-        """
-        item, lane, seq = named[0], named[4], named[6]
-        good = ~self._odd[item]
-        if len(self._numbers):
-            numbers = _mixed(*named)
-            found = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-            at = self._order[found]
-            same = good.copy()
-            for column, wanted in zip(self._about(self.entries), named, strict=True):
-                same &= column[at] == wanted
-            self.stands[at[same]] = False
-        if not len(self._heard):
-            return np.zeros(len(item), dtype=np.bool_)
-        pair = item * self._width + lane
-        found = np.minimum(np.searchsorted(self._heard, pair), len(self._heard) - 1)
-        good &= (lane >= 0) & (lane < self._width) & (self._heard[found] == pair) & (self._seqs[found] >= seq)
-        return good
+
+def _about(entries: Entries) -> tuple[I64 | U64, ...]:
+    return entries.item, *entries.keys, entries.key_size, entries.lane
 
 
 def _mixed(*columns: I64 | U64) -> U64:

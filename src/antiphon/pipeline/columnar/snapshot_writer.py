@@ -91,6 +91,16 @@ class HeardSeqs:
     lane: I64
     seq: I64
 
+    def has(self, item: I64, lane: I64, seq: I64) -> Bools:
+        """Return, for each message, whether it or a later one of its feed has arrived at its item."""
+        if not len(self.item):
+            return np.zeros(len(item), dtype=np.bool_)
+        width = int(self.lane.max()) + 1
+        pairs, wanted = self.item * width + self.lane, item * width + lane
+        found = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        known: Bools = (lane >= 0) & (lane < width) & (pairs[found] == wanted) & (self.seq[found] >= seq)
+        return known
+
 
 def write_states(items: int, feeds: Bytes, heard: HeardSeqs, entries: Entries, wire: Wire) -> list[bytes]:
     """Return the state bytes of each item. Lanes are rows of `feeds`, sorted by feed key in each party."""
