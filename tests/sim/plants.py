@@ -117,9 +117,9 @@ def ties_by_arrival(patch: Patch) -> None:
         take(self, ops, stamp)
         for op in ops:
             node = find(self.root, op.path)
-            if node is not None and stamp in node.values:
-                for other in [other for other in node.values if other != stamp]:
-                    del node.values[other]
+            if node is not None and stamp.feed in node.entries:
+                for other in [feed for feed in node.entries if feed != stamp.feed]:
+                    del node.entries[other]
 
     patch.setattr(ObjectState, "take", last_wins)
     patch.setattr(fast_mutation, "_take", lambda *args: False)  # the short way does not come by there

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from antiphon.core.stamp import Stamp
+from antiphon.model.object import state as state_module
 from antiphon.model.object.model import ObjectModel, ObjectState
 from antiphon.model.object.mutation_codec import write_mutation
-from antiphon.model.object.register import Counter, Mark, Path, element_segment
+from antiphon.model.object.register import Counter, Mark, Node, Path, element_segment
 from antiphon.model.object.state import DELETE, Increment, Op
 
 MODEL = ObjectModel()
@@ -157,3 +158,44 @@ def test_what_was_kept_goes_when_its_feed_skips_it_or_the_message_is_void() -> N
     assert state.kept
     MODEL.apply(state, write_mutation([Op(("a",), 2)], FEEDS[0]), Stamp(11, FEEDS[0], 4), void=True)
     assert not state.kept
+
+
+def test_a_name_covers_earlier_messages_of_its_feed_and_no_later_ones() -> None:
+    written = [Stamp(lamport, FEEDS[0], seq) for seq, lamport in enumerate((1, 2, 2, 6))]
+    state = MODEL.initial()
+    for stamp in written:
+        MODEL.apply(state, write_mutation([Op(("map", f"{stamp.seq}"), stamp.seq)], FEEDS[0]), stamp)
+    for name, left in ((written[1], "23"), (Stamp(2, FEEDS[0], 9), "3"), (Stamp(7, FEEDS[0], 2), "3")):
+        changed = MODEL.restore(MODEL.snapshot(state))
+        MODEL.apply(changed, write_mutation([Op(("map",), DELETE, [name])], FEEDS[1]), Stamp(9, FEEDS[1], 0))
+        assert "".join(MODEL.value(changed)["map"]) == left
+
+
+def test_a_feed_has_one_entry_at_a_path_its_last() -> None:
+    state = MODEL.initial()
+    for seq in range(1000):
+        MODEL.apply(state, write_mutation([Op(("a", "b"), seq)], FEEDS[0]), Stamp(seq + 1, FEEDS[0], seq))
+    MODEL.apply(state, write_mutation([Op(("a", "b"), "x")], FEEDS[1]), Stamp(5, FEEDS[1], 0))
+    assert [value for _, value in MODEL.conflicts(state, ("a", "b"))] == [999, "x"]
+    assert len(MODEL.set(state, ("a", "b"), 1)) < 100
+
+
+def test_repeated_deletes_of_a_great_map_walk_over_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delete of a few bytes that removes little or nothing must not cost as much as the map."""
+    walked = 0
+
+    def counted(node: Node, replaced: object) -> None:
+        nonlocal walked
+        walked += 1
+        remove(node, replaced)  # type: ignore[arg-type]
+
+    remove = state_module._remove_below
+    monkeypatch.setattr(state_module, "_remove_below", counted)
+    state = MODEL.initial()
+    for seq in range(200):
+        MODEL.apply(state, write_mutation([Op(("map", f"{seq:03}"), seq)], FEEDS[0]), Stamp(seq + 1, FEEDS[0], seq))
+    for seq in range(150):
+        name = Stamp(seq + 1, FEEDS[0], seq)
+        MODEL.apply(state, write_mutation([Op(("map",), DELETE, [name])], FEEDS[1]), Stamp(500 + seq, FEEDS[1], seq))
+    assert list(MODEL.value(state)["map"]) == [f"{seq:03}" for seq in range(150, 200)]
+    assert walked == 1

@@ -5,7 +5,6 @@ Start reading at `model` for the commands and at `state` for the rules of concur
 model           `ObjectModel`: commands, reading, and the model interface
 register        paths, and the register at each path; `Mark`, `Counter`, `Node`
 state           `ObjectState`, `Op`: the effect of an operation on the state
-bounds          `Bounds`: the messages of a feed that a name covers
 pending         effects of mutations on messages that have not arrived
 edit            from a user's change to the operations of one mutation
 view            the value that shows at a path, and its conflicts
@@ -16,5 +15,5 @@ snapshot_codec  the canonical snapshot of an object
 fast_snapshot   snapshots of flat objects, read by hand
 
 In: mutations with their stamps, and commands. Out: values, snapshots and mutations. May import `model`, `value`,
-`heard`, `wire` and `undo` of `antiphon.model`, but no other model.
+`heard`, `bounds`, `wire` and `undo` of `antiphon.model`, but no other model.
 """

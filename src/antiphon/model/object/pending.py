@@ -1,7 +1,7 @@
 """Effects of an object's mutations on messages that have not arrived; see `antiphon.model.heard`.
 
-Honest histories leave this empty. For each feed a heap holds the seqs for which something waits. So a hostile writer who
-names a million future messages does not make each message of that feed cost a million steps.
+Honest histories leave this empty. For each feed a heap holds the seqs for which something waits. So a hostile writer
+who names a million future messages does not make each message of that feed cost a million steps.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.object.bounds import Bounds
+from antiphon.model.bounds import Bounds
 from antiphon.model.object.register import Path
 
 

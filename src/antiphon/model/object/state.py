@@ -1,15 +1,15 @@
 """The state of an object, and the effect of an operation on it.
 
 The state is a set of entries. Each operation that writes adds one entry (path, stamp, content), and permanently removes
-the earlier entries of its own feed at exactly that path: a writer has always seen them. Each name in the `replaces` of an
-operation permanently removes the entries of the messages that it covers (see `bounds`) at that path and below it. So the
-set of operations decides which entries remain, and their order does not. An increment adds to one entry: the counter of
-the named message at exactly that path, if it remains. An increment that arrives before its counter waits for it. So every
-order gives the same state, even if a hostile writer names arbitrary messages.
+the earlier entries of its own feed at exactly that path: a writer has always seen them. Each name in the `replaces` of
+an operation permanently removes the entries of the messages that it covers (see `antiphon.model.bounds`) at that path
+and below it. So the set of operations decides which entries remain, and their order does not. An increment adds to one
+entry: the counter of the named message at exactly that path, if it remains. An increment that arrives before its
+counter waits for it. So every order gives the same state, even if a hostile writer names arbitrary messages.
 
-A register therefore has at most one entry of each feed, and one name of each feed replaces everything below a path. What
-lies below is removed when the state is next read: removing it for each operation would let a hostile writer repeat a small
-operation at a great map, at the price of the whole map each time.
+A register therefore has at most one entry of each feed, and one name of each feed replaces everything below a path.
+What lies below is removed when the state is next read: removing it for each operation would let a hostile writer repeat
+a small operation at a great map, at the price of the whole map each time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
+from antiphon.model.bounds import Bounds, covers
 from antiphon.model.heard import Heard
-from antiphon.model.object.bounds import Bounds, covers
 from antiphon.model.object.pending import PendingFeed, PendingMessages
 from antiphon.model.object.register import Content, Counter, Node, Path, find, grow, trim
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.limits import BODY_SIZE_MAX
-from antiphon.model.object.bounds import covers
+from antiphon.model.bounds import covers
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.register import OPS_MAX, Content, Counter, Mark, Node, Path, grow, is_container
 from antiphon.model.object.state import DELETE, Increment, ObjectState, Op
@@ -139,7 +139,9 @@ def _matters(op: Op, made: dict[Path, Op]) -> bool:
     if op.content is not DELETE:
         return True
     above = (made.get(op.path[:size]) for size in range(1, len(op.path)))
-    return not any(found and all(any(_covers(name, one) for name in found.names) for one in op.names) for found in above)
+    return not any(
+        found and all(any(_covers(name, one) for name in found.names) for one in op.names) for found in above
+    )
 
 
 def _covers(name: Stamp, stamp: Stamp) -> bool:

@@ -1,10 +1,10 @@
 """Folds flat objects in columns: finds the register entries that remain for all items of a partition at once.
 
 The state of an object is a set of entries (`model.object.state`). Of the entries of one feed at one key only the last
-remains, unless some operation at the key replaces it, whatever the order of the two. So for messages that write one text
-or integer at one key, and name the messages that they replace, three things determine the state: the last entry of each
-feed at each key, which of them are replaced, and the last seq of each feed. If any message of an item has another form, or
-names a message that is not known here, the item is left to `fold`. Tests compare the two.
+remains, unless some operation at the key replaces it, whatever the order of the two. So for messages that write one
+text or integer at one key, and name the messages that they replace, three things determine the state: the last entry of
+each feed at each key, which of them are replaced, and the last seq of each feed. If any message of an item has another
+form, or names a message that is not known here, the item is left to `fold`. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, Entries, Heard
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.shuffle_chunk import I64, U64
 from antiphon.pipeline.order.total_order import OrderedMessages
-from antiphon.pipeline.order.varints import Bools, Wire
+from antiphon.pipeline.order.varints import Wire
 
 _LAST = Stamp((1 << 63) - 1, b"\xff" * FEED_SIZE, (1 << 63) - 1)
 _KEY_BITS = 63

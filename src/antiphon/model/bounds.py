@@ -1,9 +1,9 @@
 """`Bounds`: the messages of one feed that are replaced at a path.
 
 A name in a mutation covers the named message and all earlier ones of its feed: those with at most its seq and at most
-its lamport. In a feed both ascend, so an honest name covers exactly what its writer has seen of the feed. A hostile name
-may pair a small lamport with a great seq. It never covers a message with a greater lamport than its own, and so none
-whose writer has seen the mutation.
+its lamport. In a feed both ascend, so an honest name covers exactly what its writer has seen of the feed. A hostile
+name may pair a small lamport with a great seq. It never covers a message with a greater lamport than its own, and so
+none whose writer has seen the mutation.
 """
 
 from __future__ import annotations
