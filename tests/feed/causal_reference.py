@@ -228,7 +228,8 @@ def disagreements(history: History) -> list[str]:
         if feed.position != reference.feeds[name].position:
             found.append(f"feed {name[0]}: {feed.position} delivered, not {reference.feeds[name].position}")
     lies = {
-        name: f"block {reference.feeds[name].position}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
+        name: f"block {reference.feeds[name].position}: its entry for feed {entry.feed.hex()[:8]} "
+        "tells a wrong lamport [feed.lamport]"
         for name, (entry, lie) in reference.obstacles().items()
         if lie
     }

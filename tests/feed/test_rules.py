@@ -54,11 +54,11 @@ def test_what_an_honest_writer_signs_has_no_fault(history: list[Span]) -> None:
         (Forged(version=2), "version is not known"),
         (Forged(kind=0), "kind is not known"),
         (Forged(kind=max(Kind) + 1), "kind is not known"),
-        (Forged(flags=4), "unknown flags"),
-        (Forged(flags=1 << 15), "unknown flags"),
-        (Forged(seq=1), "its seq is not its position"),
-        (Forged(seq=3), "its seq is not its position"),
-        (Forged(seq=2**64 - 1), "its seq is not its position"),
+        (Forged(flags=4), "unknown flags [feed.header]"),
+        (Forged(flags=1 << 15), "unknown flags [feed.header]"),
+        (Forged(seq=1), "its seq is not its position [feed.header]"),
+        (Forged(seq=3), "its seq is not its position [feed.header]"),
+        (Forged(seq=2**64 - 1), "its seq is not its position [feed.header]"),
         (Forged(created_ms=(1 << 62) + 1), "creation time is out of range"),
         (Forged(body=bytes(SALT_SIZE - 1)), "body size is out of bounds"),
         (Forged(body=b""), "body size is out of bounds"),
@@ -73,7 +73,7 @@ def test_what_an_honest_writer_signs_has_no_fault(history: list[Span]) -> None:
         (Forged(advance=(entry(CAROL), entry(BOB)) if BOB < CAROL else (entry(BOB), entry(CAROL))), "do not ascend"),
         (Forged(advance=(entry(BOB, 1), entry(BOB, 2))), "do not ascend"),
         (Forged(advance=(entry(bytes(ALICE.key)),)), "name its own feed"),
-        (Forged(advance=(entry(seq=2**63),)), "an advance entry is out of range"),
+        (Forged(advance=(entry(seq=2**63),)), "an advance entry is out of range [feed.entries]"),
         (Forged(advance=(entry(lamport=2**63),), lamport=3), "not one above"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
@@ -108,7 +108,7 @@ def test_a_step_of_two_to_the_32_is_the_longest() -> None:
 
     fault = fault_of(Forged(advance=(entry(lamport=LAMPORT_STEP_MAX + 2),)))
 
-    assert fault == Fault(2, "block 2: its lamport steps too far")
+    assert fault == Fault(2, "block 2: its lamport steps too far [feed.lamport]")
 
 
 def test_a_lamport_has_40_bits() -> None:
@@ -119,7 +119,7 @@ def test_a_lamport_has_40_bits() -> None:
     judged = verdict(top)
 
     assert int(top.columns["lamport"][-2]) == LAMPORT_MAX
-    assert judged.fault == Fault(steps + 1, f"block {steps + 1}: its lamport is above {LAMPORT_MAX}")
+    assert judged.fault == Fault(steps + 1, f"block {steps + 1}: its lamport is above {LAMPORT_MAX} [feed.lamport]")
 
 
 def test_the_lamport_before_a_span_counts() -> None:
@@ -127,7 +127,7 @@ def test_the_lamport_before_a_span_counts() -> None:
 
     assert verdict(span, 41).fault is None
     assert verdict(span, None).fault is None
-    assert verdict(span, 40).fault == Fault(9, "block 9: its lamport is not one above what it has seen")
+    assert verdict(span, 40).fault == Fault(9, "block 9: its lamport is not one above what it has seen [feed.lamport]")
     assert verdict(span, 42).fault is not None
 
 
@@ -166,36 +166,43 @@ def test_good_headers_before_a_fault_still_move_the_timeframe() -> None:
         )
     )
 
-    assert (judged.fault, judged.moved) == (Fault(2, "block 2: its version is not known"), {BOB: one, CAROL: two})
-    assert (within.fault, within.moved) == (Fault(1, "block 2: its version is not known"), {BOB: one})
+    assert (judged.fault, judged.moved) == (
+        Fault(2, "block 2: its version is not known [feed.header]"),
+        {BOB: one, CAROL: two},
+    )
+    assert (within.fault, within.moved) == (Fault(1, "block 2: its version is not known [feed.header]"), {BOB: one})
 
 
 @pytest.mark.parametrize(
     ("blocks", "seq", "reason"),
     [
-        ([Forged(flags=MORE), GOOD], 2, "block 3: the batch before it has no end"),
-        ([Forged(flags=MORE), Forged(flags=MORE)], 2, "block 3: the batch before it has no end"),
-        ([Forged(flags=CONTINUED)], 2, "block 2: it continues a batch that had ended"),
-        ([Forged(flags=MORE | CONTINUED), Forged(flags=CONTINUED)], 2, "block 2: it continues a batch that had ended"),
+        ([Forged(flags=MORE), GOOD], 2, "block 3: the batch before it has no end [feed.batch]"),
+        ([Forged(flags=MORE), Forged(flags=MORE)], 2, "block 3: the batch before it has no end [feed.batch]"),
+        ([Forged(flags=CONTINUED)], 2, "block 2: it continues a batch that had ended [feed.batch]"),
+        (
+            [Forged(flags=MORE | CONTINUED), Forged(flags=CONTINUED)],
+            2,
+            "block 2: it continues a batch that had ended [feed.batch]",
+        ),
         (
             [Forged(flags=MORE), Forged(flags=CONTINUED), Forged(flags=CONTINUED)],
             4,
-            "block 4: it continues a batch that had ended",
+            "block 4: it continues a batch that had ended [feed.batch]",
         ),
         (
             [Forged(flags=MORE), Forged(flags=CONTINUED, advance=(entry(),))],
             2,
-            "block 3: only the first block of a batch may advance",
+            "block 3: only the first block of a batch may advance [feed.batch]",
         ),
         (
             [GOOD, Forged(flags=MORE), Forged(flags=MORE | CONTINUED), Forged(flags=CONTINUED, kind=0)],
             3,
-            "block 5: its kind is not known",
+            "block 5: its kind is not known [feed.header]",
         ),
         (
             [Forged(flags=MORE), Forged(flags=CONTINUED, lamport=4)],
             2,
-            "block 3: its lamport is not one above what it has seen",
+            "block 3: its lamport is not one above what it has seen [feed.lamport]",
         ),
     ],
 )
@@ -208,7 +215,9 @@ def test_the_feed_ends_at_the_start_of_the_batch_that_holds_the_fault(
 def test_a_span_must_not_begin_inside_a_batch() -> None:
     span = hostile_span(ALICE, PARTY, [Forged(flags=CONTINUED)], first=5, previous=b"h" * 32, lamport=8)
 
-    assert verdict(span, 8).fault == Fault(5, "block 5: it continues a batch of which the beginning is missing")
+    assert verdict(span, 8).fault == Fault(
+        5, "block 5: it continues a batch of which the beginning is missing [feed.batch]"
+    )
 
 
 def test_no_foreign_message_sorts_into_the_middle_of_a_batch(alice: KeyPair, bob: KeyPair, party: PublicKey) -> None:

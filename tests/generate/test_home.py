@@ -36,7 +36,7 @@ REASONS = {
     FUTURE: "it names the message",
     NO_MESSAGE: NOT_AN_ITEM_MESSAGE,
     NOT_NAMED: NOT_IN_LIST,
-    REVOKED: "it stands past the cut of its feed",
+    REVOKED: "it stands past the cut of its feed [rights.past-cut]",
 }
 
 

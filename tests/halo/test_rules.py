@@ -291,11 +291,11 @@ def test_a_data_message_is_judged_by_what_its_writer_had_seen_and_by_all_cuts() 
     seen = dict(alice.machine.timeframe())
     judge = alice.machine.judge_data
     assert judge(feed.key, 0, seen) == ""
-    assert judge(feed.key, 0, {}) == "it has not seen the admission of its feed"
+    assert judge(feed.key, 0, {}) == "it has not seen the admission of its feed [rights.no-admission]"
     assert "not admitted" in judge(pair_of("nobody's").key, 0, seen)
     alice.narrow(bob, Role.READER, cuts={bob.control.key: 2, feed.key: 7})
     assert judge(feed.key, 6, seen) == ""
-    assert judge(feed.key, 7, seen) == "its writer is not an owner or editor"
+    assert judge(feed.key, 7, seen) == "its writer is not an owner or editor [rights.role]"
     alice.narrow(bob, cuts={bob.control.key: 2, feed.key: 5})
     assert judge(feed.key, 4, seen) == ""
-    assert judge(feed.key, 5, seen) == "it stands past the cut of its feed"
+    assert judge(feed.key, 5, seen) == "it stands past the cut of its feed [rights.past-cut]"

@@ -115,7 +115,7 @@ def test_only_messages_of_the_tail_are_judged_again() -> None:
     folded = run([said(3, C, 0, b"!")], item)
     assert folded.item is not None
     assert folded.item.value == [b"!", b"late"]
-    assert folded.verdicts == {Stamp(3, C, 0): "one ! is enough", Stamp(7, B, 1): ""}
+    assert folded.verdicts == {Stamp(3, C, 0): "one ! is enough [model.refused]", Stamp(7, B, 1): ""}
 
 
 def test_a_message_before_the_first_checkpoint_that_is_kept_is_late(monkeypatch: pytest.MonkeyPatch) -> None:

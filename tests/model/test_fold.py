@@ -198,7 +198,7 @@ def test_a_length_that_goes_on_in_the_next_byte_is_no_length(over: int) -> None:
     wrong = Note(Kind.MUTATION, 2, A, 1, 0, message)
     right = said(2, A, 1, mutation)
 
-    assert run([genesis("antiphon/object"), wrong]).verdicts == {wrong.stamp: "its body is no message"}
+    assert run([genesis("antiphon/object"), wrong]).verdicts == {wrong.stamp: "its body is no message [item.encoding]"}
     assert run([genesis("antiphon/object"), right]).verdicts == {}
 
 
@@ -250,13 +250,13 @@ def test_a_model_that_is_not_canonical_is_fed_in_the_total_order() -> None:
 def test_verdicts_change_with_what_comes_before() -> None:
     """`!` after `!` is refused; once a word stands between them, it counts after all."""
     folded = run([genesis(), said(2, A, 1, b"!"), said(5, A, 2, b"!")])
-    assert folded.verdicts == {Stamp(5, A, 2): "one ! is enough"}
+    assert folded.verdicts == {Stamp(5, A, 2): "one ! is enough [model.refused]"}
     folded = run([said(3, B, 0, b"well")], folded.item)
     assert folded.item is not None
     assert folded.item.value == [b"!", b"well", b"!"]
     assert folded.verdicts[Stamp(5, A, 2)] == ""
     folded = run([said(4, B, 1, b"!")], folded.item)
-    assert folded.verdicts[Stamp(5, A, 2)] == "one ! is enough"
+    assert folded.verdicts[Stamp(5, A, 2)] == "one ! is enough [model.refused]"
 
 
 def test_a_void_message_stays_void_when_it_is_replayed() -> None:

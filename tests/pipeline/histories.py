@@ -193,7 +193,7 @@ def fold_whole(messages: Sequence[Message], plan: PartyPlan) -> list[tuple[Any, 
     for lane, item, note in sorted(messages, key=lambda message: message[2].stamp):
         reason = next((void.reason for void in plan.lanes[lane].voids if void.start <= note.seq < void.stop), "")
         if note.kind == Kind.CREDENTIAL and not reason:
-            reason = "a data feed holds item messages only"
+            reason = "a data feed holds item messages only [rights.item-messages-only]"
         groups.setdefault(item, []).append(note._replace(void=reason))
     folding = ItemFold({PARTY: plan}, MODELS)
     return sorted((row for item, notes in groups.items() for row in folding.fold(PARTY, item, None, notes)), key=repr)

@@ -71,8 +71,8 @@ def test_the_homes_have_all_that_can_go_wrong(homes: list[Live], found: dict[byt
         seen["batches that are cut"] += live.cuts > 0
         seen["late messages"] += any(lane.base < lane.position and lane.base for lane in lanes)
         seen["pruned feeds"] += any(lane.start for lane in lanes)
-        seen["revoked writers"] += "it stands past the cut of its feed" in live.refused.values()
-        seen["erased messages"] += "it was erased" in live.refused.values()
+        seen["revoked writers"] += "it stands past the cut of its feed [rights.past-cut]" in live.refused.values()
+        seen["erased messages"] += "it was erased [rights.erased]" in live.refused.values()
         seen["access lists"] += any("access list" in reason for reason in live.refused.values())
         seen["an order that decides"] += any("moves this one is not allowed" in why for why in live.refused.values())
         seen["rubbish"] += any("no mutation" in why or "no message" in why for why in live.refused.values())

@@ -130,7 +130,7 @@ def revoked_kept(patch: Patch) -> None:
 
     def forgive(authority: Authority, place: Place, kind: Kind) -> str:
         reason = judge_data(authority, place, kind)
-        return "" if reason == "it stands past the cut of its feed" else reason
+        return "" if reason == "it stands past the cut of its feed [rights.past-cut]" else reason
 
     patch.setattr(halomachine, "judge_data", forgive)
     patch.setattr(partyauthority, "judge_data", forgive)

@@ -109,7 +109,13 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     with reading(home) as store:
         listed = store.quarantine()
     rows = [
-        {"feed": refusal.feed.hex(), "seq": refusal.seq, "count": refusal.count, "reason": refusal.reason}
+        {
+            "feed": refusal.feed.hex(),
+            "seq": refusal.seq,
+            "count": refusal.count,
+            "reason": refusal.reason,
+            "code": refusal.code,
+        }
         for refusal in listed.refusals
     ]
 
@@ -151,7 +157,7 @@ def party(
             {"feed": feed.feed.hex(), "kind": feed.kind.name.lower(), "identity": feed.identity.hex(), "end": feed.end}
             for feed in state.feeds
         ],
-        "void": [{"stamp": str(void.stamp), "reason": void.reason} for void in state.voids],
+        "void": [{"stamp": str(void.stamp), "reason": void.reason, "code": void.code} for void in state.voids],
         "waiting": [str(waiting.stamp) for waiting in machine.waiting()],
     }
 

@@ -7,6 +7,7 @@ stamp      `Stamp`: names of messages, and the total order
 timeframe  `Timeframe`: a vector clock over feeds; `Causality`
 sightings  `Sightings`: the timeframes of all blocks of a feed, as one log
 errors     the tree of errors
+reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 codec      `Reader`: bounded reads of bytes that may be hostile
 exports    public names of a package, loaded when they are first used
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SystemClock as SystemClock,
         SystemRandomness as SystemRandomness,
     )
+    from antiphon.core.reasons import Reason as Reason, code_of as code_of, text_of as text_of
     from antiphon.core.stamp import Stamp as Stamp
     from antiphon.core.timeframe import Causality as Causality, Timeframe as Timeframe
 else:

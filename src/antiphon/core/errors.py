@@ -32,6 +32,8 @@ AntiphonError
 
 from __future__ import annotations
 
+from antiphon.core.reasons import Reason
+
 
 class AntiphonError(Exception):
     """Anything that Antiphon refuses or cannot do. Catch this to catch all of them."""
@@ -56,10 +58,16 @@ class InvalidMutation(InvalidInput):
 class RefusedBlocks(AntiphonError):
     """Blocks of a peer do not verify. None was stored as part of the feed; see the quarantine."""
 
-    def __init__(self, message: str, *, feed: bytes | None = None, seq: int | None = None) -> None:
+    code = Reason.CHAIN  # the stable code of the refusal
+
+    def __init__(
+        self, message: str, *, feed: bytes | None = None, seq: int | None = None, code: Reason | None = None
+    ) -> None:
         super().__init__(message)
         self.feed = feed
         self.seq = seq
+        if code is not None:
+            self.code = code
 
 
 class BrokenChain(RefusedBlocks):
@@ -69,9 +77,13 @@ class BrokenChain(RefusedBlocks):
 class BadSignature(RefusedBlocks):
     """A signature does not verify under its key. Ask another peer; distrust this sender."""
 
+    code = Reason.SIGNATURE
+
 
 class Equivocation(RefusedBlocks):
     """The feed's writer signed two contradicting histories. The evidence is kept; the feed is cut for everyone."""
+
+    code = Reason.FORK
 
     def __init__(self, message: str, *, feed: bytes, seq: int, evidence: bytes) -> None:
         super().__init__(message, feed=feed, seq=seq)

@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
+from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import Entry
 
 T = TypeVar("T")
@@ -102,7 +103,8 @@ class CausalQueue:
                 self.waits_for[cursor.feed] = entry
                 self._asleep[entry.feed].add(cursor.feed)
             else:  # the hash fixes the lamport, so everybody finds this lie
-                cursor.fault = f"block {seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
+                wrong = f"block {seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
+                cursor.fault = because(Reason.LAMPORT, wrong)
             return False
         return True
 

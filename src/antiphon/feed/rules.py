@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import ENTRY, KIND_MAX, KIND_MIN, VERSION, Entry, Flag, decode_entries
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
 from antiphon.feed.span import Span
@@ -101,31 +102,35 @@ def _first(bad: npt.NDArray[np.bool_], reason: str, faults: dict[int, str], shif
 def _columns(span: Span, faults: dict[int, str]) -> None:
     columns = span.columns
     kinds = columns["kind"]
-    _first(columns["version"] != VERSION, "its version is not known", faults)
-    _first((kinds < KIND_MIN) | (kinds > KIND_MAX), "its kind is not known", faults)
-    _first((columns["flags"] & ~np.uint16(_MARKS)) != 0, "unknown flags", faults)
+    _first(columns["version"] != VERSION, because(Reason.HEADER, "its version is not known"), faults)
+    _first((kinds < KIND_MIN) | (kinds > KIND_MAX), because(Reason.HEADER, "its kind is not known"), faults)
+    _first((columns["flags"] & ~np.uint16(_MARKS)) != 0, because(Reason.HEADER, "unknown flags"), faults)
     wanted = np.arange(span.first, span.end, dtype=np.uint64)
-    _first(columns["seq"] != wanted, "its seq is not its position", faults)
-    _first(columns["created_ms"] > _CREATED_MAX, "its creation time is out of range", faults)
+    _first(columns["seq"] != wanted, because(Reason.HEADER, "its seq is not its position"), faults)
+    _first(columns["created_ms"] > _CREATED_MAX, because(Reason.HEADER, "its creation time is out of range"), faults)
     sizes = columns["body_size"]
-    _first((sizes < SALT_SIZE) | (sizes > BODY_SIZE_MAX), "its body size is out of bounds", faults)
-    _first(columns["advance"] > ADVANCE_MAX, f"more than {ADVANCE_MAX} advance entries", faults)
+    _first(
+        (sizes < SALT_SIZE) | (sizes > BODY_SIZE_MAX), because(Reason.HEADER, "its body size is out of bounds"), faults
+    )
+    _first(
+        columns["advance"] > ADVANCE_MAX, because(Reason.ENTRIES, f"more than {ADVANCE_MAX} advance entries"), faults
+    )
 
 
 def _marks(flags: npt.NDArray[np.uint16], advance: npt.NDArray[np.uint16], faults: dict[int, str]) -> None:
     continued = (flags & Flag.CONTINUED) != 0
     more = (flags & Flag.MORE) != 0
-    _first(continued[1:] & ~more[:-1], "it continues a batch that had ended", faults, shift=1)
-    _first(~continued[1:] & more[:-1], "the batch before it has no end", faults, shift=1)
-    _first(continued & (advance > 0), "only the first block of a batch may advance", faults)
+    _first(continued[1:] & ~more[:-1], because(Reason.BATCH, "it continues a batch that had ended"), faults, shift=1)
+    _first(~continued[1:] & more[:-1], because(Reason.BATCH, "the batch before it has no end"), faults, shift=1)
+    _first(continued & (advance > 0), because(Reason.BATCH, "only the first block of a batch may advance"), faults)
     if continued[0]:
-        faults[0] = "it continues a batch of which the beginning is missing"
+        faults[0] = because(Reason.BATCH, "it continues a batch of which the beginning is missing")
 
 
 def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
     """Check the lamports: 1 + the greatest in the message's timeframe; a batch shares one."""
     lamports = span.columns["lamport"]
-    _first(lamports > LAMPORT_MAX, f"its lamport is above {LAMPORT_MAX}", faults)
+    _first(lamports > LAMPORT_MAX, because(Reason.LAMPORT, f"its lamport is above {LAMPORT_MAX}"), faults)
     seen = np.zeros(span.count, dtype=np.uint64)
     counts = span.columns["advance"]
     moving = np.flatnonzero(counts)
@@ -141,8 +146,8 @@ def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
     steep = (lamports - np.minimum(before, lamports)) > np.uint64(LAMPORT_STEP_MAX)
     if not known:
         wrong[0] = steep[0] = False
-    _first(wrong, "its lamport is not one above what it has seen", faults)
-    _first(steep, "its lamport steps too far", faults)
+    _first(wrong, because(Reason.LAMPORT, "its lamport is not one above what it has seen"), faults)
+    _first(steep, because(Reason.LAMPORT, "its lamport steps too far"), faults)
 
 
 def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int | None = None) -> dict[bytes, Entry]:
@@ -154,13 +159,15 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
     moved: dict[bytes, Entry] = {}
     for index, entries in _moves(span, stop):
         if entries is None:
-            faults.setdefault(index, "an advance entry is out of range")
+            faults.setdefault(index, because(Reason.ENTRIES, "an advance entry is out of range"))
             return moved
         last = b""
         for entry in entries:
             known = moved.get(entry.feed) or frontier(entry.feed)
             if entry.feed <= last or entry.feed == span.feed:
-                faults.setdefault(index, "its advance entries do not ascend, or name its own feed")
+                faults.setdefault(
+                    index, because(Reason.ENTRIES, "its advance entries do not ascend, or name its own feed")
+                )
                 return moved
             last = entry.feed
             if known is None or entry.seq > known.seq:

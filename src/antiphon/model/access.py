@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from antiphon.core.errors import InvalidMutation
+from antiphon.core.reasons import Reason, because
 from antiphon.core.stamp import Stamp
 
 EVERYONE = bytes(32)
@@ -43,9 +44,12 @@ NAMES_MAX = 1000  # grants or revocations in one change
 CUTS_MAX = 20_000  # about what a body holds
 KEYS_MAX = 20_000  # names and cuts in the changes of one feed: from then on its changes are ignored
 KEY_SIZE = 32
-NOT_NAMED = "the access list of this item does not name its writer"
-NOT_THEIRS = "the access list of an item is changed by owners and by those it names"
-TOO_MANY = f"its feed has changed the access list of this item {ACTS_MAX} times, or by {KEYS_MAX} names and cuts"
+NOT_NAMED = because(Reason.NOT_NAMED, "the access list of this item does not name its writer")
+NOT_THEIRS = because(Reason.NOT_THEIRS, "the access list of an item is changed by owners and by those it names")
+TOO_MANY = because(
+    Reason.ACCESS_BUDGET,
+    f"its feed has changed the access list of this item {ACTS_MAX} times, or by {KEYS_MAX} names and cuts",
+)
 _OWNERS = Stamp(-1, b"", 0)  # the rank of owners: before every stamp
 _NO_END = 1 << 64
 _stamp = operator.attrgetter("stamp")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import verify
+from antiphon.core.reasons import Reason, because, coded
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
@@ -41,11 +42,20 @@ __all__ = [
     "system_item",
 ]
 
-NO_BODY = "its body is not here; fetch it from a peer"
-NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
-HAS_GENESIS = "the item has its genesis already; of two, the one with the least stamp holds"
-BASE_HAS_GENESIS = "the item has its genesis in an epoch that is final, whatever the stamp of another"
-OWN_PARENT = "an item cannot be its own parent"
+NO_BODY = because(Reason.NO_BODY, "its body is not here; fetch it from a peer")
+NO_ITEM = because(
+    Reason.NO_ITEM, "there is no such item: its genesis is void, refused, missing, or later than this message"
+)
+HAS_GENESIS = because(
+    Reason.ITEM_GENESIS, "the item has its genesis already; of two, the one with the least stamp holds"
+)
+BASE_HAS_GENESIS = because(
+    Reason.ITEM_GENESIS, "the item has its genesis in an epoch that is final, whatever the stamp of another"
+)
+OWN_PARENT = because(Reason.ITEM_CHANGE, "an item cannot be its own parent")
+OWN_FORK = because(Reason.ITEM_CHANGE, "an item cannot be forked into itself")
+ROOT = because(Reason.ITEM_CHANGE, "the system item is the root of its party: it does not move, and is not deleted")
+OTHER_KIND = because(Reason.ITEM_ENCODING, "a message of this kind does not belong to an item")
 
 #: Returns the author of the message at (feed, seq).
 Authors = Callable[[bytes, int], Author]
@@ -135,9 +145,9 @@ def fold(
             if void:
                 verdicts[stamp] = void
         except InvalidInput as error:
-            verdicts[stamp] = (message is not None and void) or str(error)  # a missing body is fetched even if void
-    late = item is not None and bool(kept) and not merge(item, kept, verdicts)
-    return Folded(item, verdicts, late)
+            known = message is not None and void  # a missing body is fetched even if void
+            verdicts[stamp] = known or coded(Reason.ITEM_ENCODING, str(error))
+    return Folded(item, verdicts, late=item is not None and bool(kept) and not merge(item, kept, verdicts))
 
 
 def _plain(item: ItemState | None) -> tuple[Model[Any] | None, bool]:
@@ -188,9 +198,11 @@ def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> Non
     else:
         right = item_id == ItemId.of_view(note.lamport, party=party, key=genesis.view.key)
     if not right:
-        raise InvalidMutation(f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it")
+        other = f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it"
+        raise InvalidMutation(because(Reason.ITEM_GENESIS, other))
     if genesis.view and not verify(genesis.view.key, Inception.statement(party, note.feed), genesis.view.proof):
-        raise InvalidMutation(f"item {item_id.hex()}: its inception key did not sign for this party and feed")
+        unsigned = f"item {item_id.hex()}: its inception key did not sign for this party and feed"
+        raise InvalidMutation(because(Reason.ITEM_GENESIS, unsigned))
 
 
 def system_item(models: ModelFactory) -> ItemState:
@@ -253,7 +265,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
             if item.access is None or stamp not in item.access:  # `_take_access` added and judged the others
                 raise InvalidMutation(TOO_MANY)
         elif item.id == SYSTEM_ITEM:
-            raise InvalidMutation("the system item is the root of its party: it does not move, and is not deleted")
+            raise InvalidMutation(ROOT)
         elif change.deleted is not None:
             if item.deleted is None or stamp > item.deleted:
                 item.deleted, item.is_deleted = stamp, change.deleted
@@ -263,12 +275,12 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
             bisect.insort(item.parents, (stamp, change.parent))
         elif change.forked_to is not None:
             if change.forked_to == item.id:
-                raise InvalidMutation("an item cannot be forked into itself")
+                raise InvalidMutation(OWN_FORK)
             bisect.insort(item.forks, (stamp, change.forked_to))
     elif note.kind == Kind.GENESIS:
         raise InvalidMutation(HAS_GENESIS)
     else:
-        raise InvalidMutation("a message of this kind does not belong to an item")
+        raise InvalidMutation(OTHER_KIND)
 
 
 def _check_embeds(item: ItemState, mutation: bytes, stamp: Stamp) -> None:
@@ -280,6 +292,8 @@ def _check_embeds(item: ItemState, mutation: bytes, stamp: Stamp) -> None:
             continue
         child = element_value(path[-1])
         if not isinstance(child, Reference) or child.party:
-            raise InvalidMutation("what is embedded in an item is a reference to an item of its party")
+            wrong = "what is embedded in an item is a reference to an item of its party"
+            raise InvalidMutation(because(Reason.ITEM_CHANGE, wrong))
         if ItemId(child.item).lamport > stamp.lamport or child.item == item.id:
-            raise InvalidMutation(f"item {child.item.hex()} is embedded before it was made, or in itself")
+            early = f"item {child.item.hex()} is embedded before it was made, or in itself"
+            raise InvalidMutation(because(Reason.ITEM_CHANGE, early))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.core.errors import InvalidMutation
+from antiphon.core.reasons import Reason, because
 from antiphon.core.stamp import Stamp
 from antiphon.model.item_state import Checkpoint, ItemState, KeptMessage
 from antiphon.model.model import Feeding, Model
@@ -37,7 +38,9 @@ def apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: ob
     """Apply one mutation. An error in the code of a model must not stop the party: it refuses the message."""
     try:
         model.apply(state, mutation, stamp, void=bool(void))
-    except (InvalidMutation, MemoryError):
+    except InvalidMutation as error:
+        raise InvalidMutation(because(Reason.MODEL, str(error))) from error
+    except MemoryError:
         raise
     except Exception as error:
         raise failed(model, error) from error
@@ -45,7 +48,8 @@ def apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: ob
 
 def failed(model: Model[Any], error: Exception) -> InvalidMutation:
     """Return the refusal for a message on which the code of a model failed."""
-    return InvalidMutation(f"the model {model.name} {model.version} failed: {error!r}")
+    text = f"the model {model.name} {model.version} failed: {error!r}"
+    return InvalidMutation(because(Reason.MODEL_FAILED, text))
 
 
 def replay(model: Model[Any], state: Any, messages: Iterable[KeptMessage]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
+from antiphon.core.reasons import Reason, code_of
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
-from antiphon.model.fold import NO_BODY
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
 
@@ -19,15 +19,7 @@ UNDER_WAY_MAX = 4_096  # protocol messages for each pair of neighbours
 
 #: Reasons for which messages are void because their writer lacks a right. Other refusals are legitimate: two members
 #: did at the same time what only one of them can do.
-OF_RIGHTS = frozenset(
-    {
-        "its feed is not admitted as a data feed",
-        "it has not seen the admission of its feed",
-        "it stands past the cut of its feed",
-        "its writer is not an owner or editor",
-        NO_BODY,
-    }
-)
+OF_RIGHTS = frozenset({Reason.NO_ADMISSION, Reason.PAST_CUT, Reason.ROLE, Reason.NO_BODY})
 
 Law = Callable[["Stage"], Iterator[str]]
 
@@ -52,9 +44,13 @@ def one_history(stage: Stage) -> Iterator[str]:
 
 
 def one_quarantine(stage: Stage) -> Iterator[str]:
-    """All honest peers refuse the same messages for the same reasons, as far as these are outside of the snapshot."""
+    """All honest peers refuse the same messages for the same reasons, as far as these are outside of the snapshot.
+
+    Each reason has its code.
+    """
     first, *others = stage.honest()
     refused = _refused(first)
+    yield from (f"{first.name} gives a reason without a code: {text}" for text in _uncoded(first, refused))
     for peer in others:
         found = _refused(peer)
         for row in sorted(found ^ refused, key=str)[:1]:
@@ -85,7 +81,7 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
                 yield f"{peer.name} lacks {place.feed.hex()[:8]} {place.seq}, acknowledged to {written.peer}"
         for row in peer.party.refused(REFUSED_MAX):
             place = Position(row.feed, row.seq)
-            of_rights = row.reason in OF_RIGHTS and place in told and place not in erased
+            of_rights = row.code in OF_RIGHTS and place in told and place not in erased
             if of_rights and lengths[row.feed] > row.seq and ends.counts(told[place]):
                 yield f"{peer.name} refuses {row.feed.hex()[:8]} {row.seq} of {told[place].peer}: {row.reason}"
 
@@ -248,6 +244,15 @@ def _refused(peer: SimPeer) -> set[Refused]:
     base = peer.epochs.base
     rows = peer.party.refused(REFUSED_MAX)
     return {row for row in rows if base is None or row.seq >= base.length(row.feed)}
+
+
+def _uncoded(peer: SimPeer, refused: set[Refused]) -> Iterator[str]:
+    """The reasons without a code that a peer gives for anything."""
+    reasons = [row.reason for row in refused]
+    reasons += [void.reason for void in peer.member.state.voids]
+    reasons += [refusal.reason for refusal in peer.store.quarantine().refusals]
+    reasons += [blocked.reason for blocked in peer.party.status().blocked]
+    return (reason for reason in reasons if code_of(reason) is Reason.OTHER)
 
 
 def _length(peer: SimPeer, feed: bytes) -> int:

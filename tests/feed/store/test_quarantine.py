@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, BadSignature, InvalidInput
 from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.reasons import Reason, because, text_of
 from antiphon.feed.store import quarantine
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.quarantine import Refusal
@@ -39,6 +40,15 @@ def test_a_refusal_comes_back_with_its_reason_cut_to_a_bound(refused: Refusal) -
     assert len(back.reason.encode()) > 1020 or back.reason == refused.reason
     assert len(back.reason.encode()) <= 1024
     assert back.digest() == refused.digest()
+
+
+@given(st.text(min_size=900, max_size=1500))
+def test_a_reason_that_is_cut_keeps_its_code(text: str) -> None:
+    back = Refusal.decode(refusal(3, because(Reason.CHAIN, text)).encode())
+
+    assert back.code is Reason.CHAIN
+    assert len(back.reason.encode()) <= 1024
+    assert text.startswith(text_of(back.reason))
 
 
 @given(refusals, st.data())

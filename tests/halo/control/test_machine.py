@@ -82,7 +82,7 @@ def test_an_editor_admits_only_where_the_policy_says_so() -> None:
     assert alice.state.member(pair_of("carol").key) is None
     assert alice.state.member(pair_of("dave").key) is not None
     assert alice.state.member(pair_of("eve").key) is None
-    assert reasons(alice) == ["its issuer may not admit this"] * 2
+    assert reasons(alice) == ["its issuer may not admit this [rights.admits]"] * 2
 
 
 def test_roles_add_up_and_a_demotion_takes_them_back() -> None:
@@ -107,7 +107,7 @@ def test_a_revoked_member_is_out_and_its_feed_ends_at_the_cut() -> None:
     feed = state.feed(bob.control.key)
     assert feed is not None
     assert feed.end == 2
-    assert reasons(alice) == ["it stands past the cut of its feed"]
+    assert reasons(alice) == ["it stands past the cut of its feed [rights.past-cut]"]
 
 
 def test_a_feed_that_ended_never_comes_back_but_its_member_may() -> None:
@@ -165,7 +165,7 @@ def test_a_thief_cannot_end_the_other_device() -> None:
     feed = alice.state.feed(phone.control.key)
     assert feed is not None
     assert feed.end is None
-    assert reasons(alice) == ["only an identity, or a device for itself, may end its feeds"]
+    assert reasons(alice) == ["only an identity, or a device for itself, may end its feeds [rights.ends-device]"]
 
 
 def test_groups_make_members_transitively() -> None:

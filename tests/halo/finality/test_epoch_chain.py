@@ -379,7 +379,7 @@ def test_a_grant_ends_at_the_first_epoch_that_reaches_its_expiry() -> None:
     assert old_verdict(alice, data, 9, seen) == ""
     declare(alice, "two", cut={bytes(data.key): 5}, created_ms=NOW + 500)
     assert old_verdict(alice, data, 4, seen) == ""
-    assert old_verdict(alice, data, 5, seen) == "its writer is not an owner or editor"
+    assert old_verdict(alice, data, 5, seen) == "its writer is not an owner or editor [rights.role]"
     declare(alice, "three", cut={bytes(data.key): 8}, created_ms=NOW + 900)
     assert old_verdict(alice, data, 5, seen) != ""
     alice.admit(bob, Role.EDITOR)

@@ -18,7 +18,7 @@ def test_members_of_the_parent_have_their_roles_in_the_child_without_any_admissi
         assert not any(isinstance(act.claim, MemberAdmission) for act in actor.machine.acts())
         assert actor.state == played.children["alice"].state
     assert played.verdict("alice", "bob", 0) == ""
-    assert played.verdict("alice", "dave", 0) == "its writer is not an owner or editor"
+    assert played.verdict("alice", "dave", 0) == "its writer is not an owner or editor [rights.role]"
 
 
 def test_who_is_admitted_to_the_parent_later_comes_into_the_child() -> None:
@@ -40,7 +40,7 @@ def test_a_message_counts_by_what_it_had_seen_of_the_parent() -> None:
     before = dict(played.children["dave"].machine.timeframe())
     played.parents["alice"].admit(played.parents["dave"], Role.EDITOR)
     played.tell()
-    assert played.verdict("alice", "dave", 0, before) == "its writer is not an owner or editor"
+    assert played.verdict("alice", "dave", 0, before) == "its writer is not an owner or editor [rights.role]"
     assert played.verdict("alice", "dave", 0) == ""
 
 
@@ -126,7 +126,7 @@ def test_an_owners_echo_says_in_the_child_where_the_feeds_of_a_revoked_member_en
     echo(played, "alice", {bob.control.key: 2, played.data("bob").key: 7})
     assert ends(played) == 7
     assert played.verdict("carol", "bob", 6, before) == ""
-    assert played.verdict("carol", "bob", 7, before) == "it stands past the cut of its feed"
+    assert played.verdict("carol", "bob", 7, before) == "it stands past the cut of its feed [rights.past-cut]"
     states = {actor.state.digest for actor in played.children.values()}
     assert len(states) == 1
 

@@ -33,7 +33,7 @@ def test_a_reader_of_the_parent_founds_nothing() -> None:
     played = family(("alice", "dave"))
     own = Rehearsal("dave's own", played.club)
     dave = own.founder("dave", played.parents["dave"])
-    assert [void.reason for void in dave.state.voids] == ["its founder may not write in the parent party"]
+    assert [void.reason for void in dave.state.voids] == ["its founder may not write in the parent party [rights.role]"]
 
 
 def test_a_child_of_a_parent_that_begins_elsewhere_has_no_members() -> None:
@@ -73,7 +73,7 @@ def test_an_entry_about_the_parent_that_lies_ends_the_feed() -> None:
     bob.write(MemberAdmission(pair_of("puppet").key, frozenset({Role.READER})), seen=[lie])
     played.children["alice"].hear(bob)
     reasons = [void.reason for void in played.children["alice"].state.voids]
-    assert reasons == [f"block {seq}: its entry for feed {block.feed.hex()[:8]} tells a wrong lamport"]
+    assert reasons == [f"block {seq}: its entry for feed {block.feed.hex()[:8]} tells a wrong lamport [feed.lamport]"]
 
 
 # -- the law

@@ -306,5 +306,8 @@ def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(pe
 
     assert carol.epochs.number == 1
     assert carol.party.item(item.id).value["title"] == "for Alice"
-    assert (blocked.feed, blocked.reason) == (feed, "the epoch below it holds another branch of this feed")
+    assert (blocked.feed, blocked.reason) == (
+        feed,
+        "the epoch below it holds another branch of this feed [waits.branch]",
+    )
     assert blocked.seq == carol.party.timeframe[feed] + 1 < carol.store.record(feed).length

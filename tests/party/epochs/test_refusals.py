@@ -338,4 +338,4 @@ def test_of_two_epochs_of_one_term_the_first_holds(peers: Peers, three: list[Pee
     same(*three)
     for peer in three:
         assert peer.epochs.chain().final[0].snapshot == one.snapshot
-        assert "its device had declared another genesis in this term before" in reasons(peer)
+        assert "its device had declared another genesis in this term before [epoch.vote]" in reasons(peer)

@@ -30,6 +30,7 @@ from antiphon.core.errors import (
 )
 from antiphon.core.keys import KEY_SIZE, KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.reasons import Reason, coded
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.encoder import Append, Draft, Written
@@ -190,7 +191,9 @@ class FeedStore(FeedReader):
             raise
 
     def _list(self, feed: bytes | None, seq: int, error: Exception, source: bytes) -> None:
-        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error), source))
+        code = error.code if isinstance(error, RefusedBlocks) else Reason.ENCODING
+        text = coded(code, str(error))
+        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), text, source))
 
     def ingest_bytes(self, data: bytes, base: Base | None = None, *, source: bytes = NOBODY) -> Ingested:
         """Decode and ingest the bytes of a range."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from antiphon.core.errors import BrokenChain, MissingBlocks, RefusedBlocks
+from antiphon.core.reasons import Reason, because
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import End, FeedRecord
@@ -58,6 +59,7 @@ def check_complete(span: Span) -> None:
             f"feed {span.feed.hex()[:8]}: the head at {span.end} stands inside a batch; ask for a longer range",
             feed=span.feed,
             seq=span.end - 1,
+            code=Reason.BATCH,
         )
 
 
@@ -103,6 +105,7 @@ def _record_for(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
             f"feed {span.feed.hex()[:8]} belongs to party {record.party.hex()[:8]}; a feed belongs to one party",
             feed=span.feed,
             seq=span.first,
+            code=Reason.OTHER_PARTY,
         )
     if record is not None and span.first <= record.length:
         return record
@@ -150,7 +153,7 @@ def _compare(tables: Tables, record: FeedRecord, span: Span, stop: int, now_ms: 
 def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, now_ms: int) -> Ingested:
     evidence = Fork.between(held.tail(seq), span.tail(seq)).encode()
     end = held.first + batch_start(held, seq - held.first)
-    reason = f"its writer signed two different blocks {seq}; the feed is cut there"
+    reason = because(Reason.FORK, f"its writer signed two different blocks {seq}; the feed is cut there")
     if end < record.end:
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
@@ -200,6 +203,7 @@ def _check_body(held: Span, index: int, body: bytes) -> None:
             f"feed {held.feed.hex()[:8]}: the body of block {seq} is not the one in its header; ask another peer",
             feed=held.feed,
             seq=seq,
+            code=Reason.BODY,
         )
 
 
@@ -209,6 +213,7 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
             f"feed {span.feed.hex()[:8]} ended at {record.end}; nothing after that is taken",
             feed=span.feed,
             seq=span.first,
+            code=Reason.FEED_ENDED,
         )
     # Peers send the feed's own writer blocks that it does not have: this store was restored from an old backup, and its
     # next block would contradict one that it wrote before (rule 6).

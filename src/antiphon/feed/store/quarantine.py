@@ -14,10 +14,12 @@ from hashlib import sha256
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.core.keys import KEY_SIZE
+from antiphon.core.reasons import Reason, because, code_of, text_of
 from antiphon.feed.limits import QUARANTINE_ENTRIES_MAX, QUARANTINE_FEED_MAX, QUARANTINE_SOURCE_MAX
 from antiphon.feed.store.tables import Tables, checked, unchecked
 
 _TEXT_MAX = 1024
+_CHANGED = because(Reason.DAMAGED, "the bytes of this entry have changed on the disk; check the disk")
 _DROPPED = "quarantine.dropped"
 _NEXT = "quarantine.next"
 _BY_NUMBER = b"n"
@@ -38,8 +40,13 @@ class Refusal:
     reason: str
     source: bytes = NOBODY
 
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
+
     def encode(self) -> bytes:
-        """Encode the refusal; a reason of more than 1024 bytes is cut."""
+        """Encode the refusal. A reason of more than 1024 bytes is cut, in front of its code."""
         text = self._text()
         head = self.source + self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms)
         return head + u32(len(text)) + text
@@ -49,7 +56,11 @@ class Refusal:
         return _BY_DIGEST + sha256(self.feed + u64(self.seq) + self._text()).digest()
 
     def _text(self) -> bytes:
-        return self.reason.encode()[:_TEXT_MAX].decode("utf-8", "ignore").encode()
+        whole = self.reason.encode()
+        if len(whole) <= _TEXT_MAX:
+            return whole
+        code = self.reason[len(text_of(self.reason)) :].encode()
+        return whole[: _TEXT_MAX - len(code)].decode("utf-8", "ignore").encode() + code
 
     @classmethod
     def decode(cls, data: bytes) -> Refusal:
@@ -140,7 +151,7 @@ def _read(data: bytes) -> Refusal:
     """Decode a stored refusal. One whose bytes have changed is listed as damaged."""
     stored = unchecked(data)
     if stored is None:
-        return Refusal(bytes(32), 0, 0, 0, "the bytes of this entry have changed on the disk; check the disk")
+        return Refusal(bytes(32), 0, 0, 0, _CHANGED)
     return Refusal.decode(stored)
 
 

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.reasons import Reason, because, code_of
 from antiphon.core.sightings import Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
@@ -45,6 +46,11 @@ class Void:
     stamp: Stamp
     reason: str
 
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Act:
@@ -78,7 +84,7 @@ def read_act(party: bytes, block: Block, seen: Seen) -> Act:
     try:
         found = credential.read(party, credential_of(block))
     except AntiphonError as error:
-        return Act(block.stamp, place, block.created_ms, None, problem=str(error))
+        return Act(block.stamp, place, block.created_ms, None, problem=because(Reason.ACT_UNREADABLE, str(error)))
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
     return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest)
 

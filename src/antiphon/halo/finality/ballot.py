@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from antiphon.core.reasons import Reason, because
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal, Position
 from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
@@ -109,7 +110,9 @@ class Ballot:
                 if not counts:
                     continue
             if not counts:
-                self.void[act.position] = f"its device is no attester of epoch {self.config.number}"
+                self.void[act.position] = because(
+                    Reason.EPOCH_ATTESTER, f"its device is no attester of epoch {self.config.number}"
+                )
             elif isinstance(claim, EpochEndorsement):
                 self.void[act.position] = self._endorse(device, act, claim, said, promised)
                 if not self.void[act.position]:
@@ -121,7 +124,7 @@ class Ballot:
         """Count a credential that another device repeats as its signer's."""
         claim = act.claim
         if not isinstance(claim, EpochGenesis | EpochAttestation):
-            self.void[act.position] = "it is not signed by the device that wrote it"
+            self.void[act.position] = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
             return
         if self.config.feed:  # whether that feed names attesters before this, only the feed itself can tell
             return
@@ -142,7 +145,7 @@ class Ballot:
         choice = _choice(act, claim)
         if claim.term < promised:
             self.late.append((choice, device, act))
-            return f"its device has endorsed term {promised}, and so attests nothing in an earlier one"
+            return _contradicts(f"its device has endorsed term {promised}, and so attests nothing in an earlier one")
         if claim.term not in said:
             said[claim.term] = choice
             self._count(device, choice, act)
@@ -150,7 +153,7 @@ class Ballot:
                 self.first.add(choice)
             return ""
         if said[claim.term] != choice:
-            return f"its device has attested something else for epoch {claim.number} in term {claim.term}"
+            return _contradicts(f"its device has attested something else for epoch {claim.number} in term {claim.term}")
         self.confirmed[choice].add(device)
         self._own[device].confirmed.add(choice)
         return ""
@@ -159,16 +162,16 @@ class Ballot:
         self, device: bytes, act: Act, claim: EpochEndorsement, said: Mapping[int, Choice], promised: int
     ) -> str:
         if claim.term <= promised:
-            return f"its device has endorsed somebody for term {promised}"
+            return _contradicts(f"its device has endorsed somebody for term {promised}")
         if max(said, default=0) >= claim.term:
-            return "its device has attested something in that term or a later one"
+            return _contradicts("its device has attested something in that term or a later one")
         own = self._own[device]
         spoken = [choice for choice in said.values() if not self._twice or choice in own.confirmed]
         if spoken:
             last = max(spoken)
             hidden = claim.accepted_term < last.term
             if hidden or (claim.accepted_term == last.term and claim.accepted != last.snapshot):
-                return "it does not name what its device has attested"
+                return _contradicts("it does not name what its device has attested")
         own.endorsed.setdefault(claim.term, set()).add(claim.candidate)
         self.endorsements.append(Endorsed(act.stamp, device, claim, act))
         return ""
@@ -226,6 +229,10 @@ class Ballot:
         another = max((term for term, cid in endorsers.values() if cid and cid != snapshot), default=-1)
         without = sum(cid != snapshot or term < another for term, cid in endorsers.values())
         return len(self.config.attesters) - without
+
+
+def _contradicts(text: str) -> str:
+    return because(Reason.EPOCH_VOTE, text)
 
 
 def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:

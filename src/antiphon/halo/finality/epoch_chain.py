@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from antiphon.core.reasons import Reason, because
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Void
 from antiphon.halo.acts.grant import expired
@@ -124,7 +125,8 @@ class _Fold:
             self._refuse(proposal.act, proposal.reason)
         for number in [number for number in self._numbers if number > config.number]:
             for act in self._numbers[number]:
-                self._refuse(act, f"it is about epoch {number}, but epoch {config.number} is not final yet")
+                early = f"it is about epoch {number}, but epoch {config.number} is not final yet"
+                self._refuse(act, because(Reason.EPOCH_EARLY, early))
         refused = tuple(sorted(Void(act.stamp, reason) for act, reason in self._void.items()))
         return EpochChain(
             self._party,
@@ -153,9 +155,9 @@ class _Fold:
         known = [act for act in self._numbers.get(config.number, ()) if act.stamp.feed in self._devices]
         for act in self._numbers.get(config.number, ()):
             if act.stamp.feed not in self._devices:
-                self._refuse(act, "its feed does not begin with its own admission")
+                self._refuse(act, because(Reason.NO_ADMISSION, "its feed does not begin with its own admission"))
             elif expired(act):
-                self._refuse(act, "it had expired when it was written")
+                self._refuse(act, because(Reason.ACT_EXPIRED, "it had expired when it was written"))
         ballot = Ballot(config, by_feed(act for act in known if not expired(act)), self._devices)
         for act in known:
             self._refuse(act, ballot.void.get(act.position, ""))
@@ -182,7 +184,7 @@ class _Fold:
         config, device = ballot.config, self._devices[act.stamp.feed]
         problem = genesis_problem(act, claim, config, previous)
         if act.position in ballot.repeated:
-            problem = "its device had declared another genesis in this term before"
+            problem = because(Reason.EPOCH_VOTE, "its device had declared another genesis in this term before")
         takeover = _proposer_problem(act, claim, ballot)
         # If attesters may lie, the honest ones of a quorum have checked the takeover. An observer who holds another
         # branch of a liar's feed cannot check it, and must still accept the final epoch.
@@ -218,10 +220,9 @@ class _Fold:
     def _settle(self, ballot: Ballot, proposals: Sequence[Proposal], won: EpochGenesis) -> tuple[bytes, ...]:
         """Note the verdicts on the other geneses, and the devices that have attested the final snapshot."""
         for proposal in proposals:
-            other = proposal.genesis.snapshot != won.snapshot
-            self._refuse(
-                proposal.act, proposal.reason or (f"epoch {won.number} is final with another snapshot" if other else "")
-            )
+            other = because(Reason.EPOCH_DECIDED, f"epoch {won.number} is final with another snapshot")
+            differs = proposal.genesis.snapshot != won.snapshot
+            self._refuse(proposal.act, proposal.reason or (other if differs else ""))
         attested = [devices for choice, devices in ballot.attested.items() if choice.snapshot == won.snapshot]
         # A device may endorse a later term before it learns that this one is final. Joiners still use its attestation.
         late = [(device, act) for choice, device, act in ballot.late if choice.snapshot == won.snapshot]
@@ -233,22 +234,26 @@ class _Fold:
 def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
     """Return what is wrong with a genesis in itself, and against the epoch that it must follow; "" if nothing."""
     if claim.previous != (previous.snapshot if previous else b""):
-        return f"it does not follow the final epoch {config.number - 1}"
+        return _unfit(f"it does not follow the final epoch {config.number - 1}")
     seen = all(
         seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
         for feed, seq in claim.control.items()
     )
     if not seen:
-        return "it has not seen itself all of its control timeframe"
+        return _unfit("it has not seen itself all of its control timeframe")
     if previous is None:
         return ""
     if not claim.control.covers(previous.control):
-        return f"its control timeframe is behind that of epoch {previous.number}"
+        return _unfit(f"its control timeframe is behind that of epoch {previous.number}")
     if any(claim.cut.get(feed, -1) < length for feed, length in previous.cut.items()):
-        return f"its cut is behind that of epoch {previous.number}, or leaves out a feed of it"
+        return _unfit(f"its cut is behind that of epoch {previous.number}, or leaves out a feed of it")
     if claim.created_ms < previous.created_ms:
-        return f"it was created before epoch {previous.number}"
+        return _unfit(f"it was created before epoch {previous.number}")
     return ""
+
+
+def _unfit(text: str) -> str:
+    return because(Reason.EPOCH_GENESIS, text)
 
 
 def _proposer_problem(act: Act, claim: EpochGenesis, ballot: Ballot) -> str:
@@ -257,7 +262,8 @@ def _proposer_problem(act: Act, claim: EpochGenesis, ballot: Ballot) -> str:
     if not claim.term:
         if config.generator in act.signers:
             return ""
-        return f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}, not of its writer"
+        other = f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}, not of its writer"
+        return because(Reason.EPOCH_PROPOSER, other)
     named = {found.claim.candidate for found in ballot.endorsements if found.claim.term == claim.term}
     for device in sorted(named & act.signers):
         demand = ballot.demand(ballot.endorsers(claim.term, device, act.place))
@@ -265,5 +271,9 @@ def _proposer_problem(act: Act, claim: EpochGenesis, ballot: Ballot) -> str:
             continue
         if demand.snapshot in (b"", claim.snapshot):
             return ""
-        return "it declares another snapshot than the one that its endorsers have attested"
-    return f"no quorum of attesters that it has seen endorsed its writer for term {claim.term}"
+        return because(
+            Reason.EPOCH_PROPOSER, "it declares another snapshot than the one that its endorsers have attested"
+        )
+    return because(
+        Reason.EPOCH_PROPOSER, f"no quorum of attesters that it has seen endorsed its writer for term {claim.term}"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from antiphon.core.reasons import Reason, because
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import OWNERS, Erasure, FeedKind, GroupAdmission, Position
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
 GROUPS_MAX = 256  # that count for the author of a message
-NOT_ERASABLE = (
+NOT_ERASABLE = because(
+    Reason.ERASES,
     "only an owner, or the identity whose feed it is, may erase a message, with the identity's own key; "
-    "a device alone erases messages of its own feeds"
+    "a device alone erases messages of its own feeds",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import ANY
@@ -25,6 +26,25 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
 
+_NO_OWN_ADMISSION = because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
+_EXPIRED = because(Reason.ACT_EXPIRED, "it had expired when it was written")
+_PAST_CUT = because(Reason.PAST_CUT, "it stands past the cut of its feed")
+_NOT_ADMITTED = because(Reason.NO_ADMISSION, "its feed's first block has not seen an admission of its identity")
+_NOT_THE_GENESIS = because(Reason.ACT_GENESIS, "it is not the genesis of this party")
+_NOT_IN_PARENT = because(Reason.ROLE, "its founder may not write in the parent party")
+_MAY_NOT_ADMIT = because(Reason.ADMITS, "its issuer may not admit this")
+_MAY_NOT_TAKE = because(Reason.NARROWS, "its issuer may not take from any of the admissions that it names")
+_MAY_NOT_END = because(Reason.ENDS_DEVICE, "only an identity, or a device for itself, may end its feeds")
+_UNSIGNED = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
+_OWNERS_ONLY = because(Reason.ROLE, "only owners set the policy")
+_DEVICE_ALONE = because(Reason.ADMITS, "it admits a device by itself; a device is admitted with a feed")
+_FEED_TAKEN = because(Reason.FEED_TAKEN, "it admits a feed that is another's, or was admitted before")
+_NOT_A_MEMBER = because(Reason.NOT_MEMBER, "its device's identity is not a member")
+_ITEM_MESSAGES_ONLY = because(Reason.ITEM_MESSAGES_ONLY, "a data feed holds item messages only")
+_NO_DATA_FEED = because(Reason.NO_ADMISSION, "its feed is not admitted as a data feed")
+_UNSEEN_ADMISSION = because(Reason.NO_ADMISSION, "it has not seen the admission of its feed")
+_NO_ROLE = because(Reason.ROLE, "its writer is not an owner or editor")
+
 
 def judge(authority: Authority, act: Act) -> str:
     """Return why an act is void; "" if it is in force."""
@@ -37,72 +57,72 @@ def judge(authority: Authority, act: Act) -> str:
         return ""  # the chain of epochs decides: no narrowing changes a final epoch
     owner = authority.owner(act.stamp.feed)
     if owner is None or owner.kind is not FeedKind.CONTROL:
-        return "its feed does not begin with its own admission"
+        return _NO_OWN_ADMISSION
     # Grants and policies count by older grants; an identity's own claims count at any place.
     limit = act.stamp if isinstance(claim, MemberAdmission | GroupAdmission | Policy) else None
     own_word = isinstance(claim, FeedEnd) or (isinstance(claim, Narrowing) and owner.identity in act.signers)
     if not own_word and not authority.alive(act.place, limit):
         return _why_dead(authority, act.place)
     if 0 < act.expires_ms <= act.created_ms:
-        return "it had expired when it was written"
+        return _EXPIRED
     return _judge_claim(authority, act, claim)
 
 
 def _why_dead(authority: Authority, place: Place) -> str:
     if place.seq >= authority.end(place.feed) > 0 or place.seq >= authority.static_end(place.feed):
-        return "it stands past the cut of its feed"
-    return "its feed's first block has not seen an admission of its identity"
+        return _PAST_CUT
+    return _NOT_ADMITTED
 
 
 def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     signed = authority.signed_by_writer(act)
     if isinstance(claim, PartyGenesis):
         if act is not authority.genesis:
-            return "it is not the genesis of this party"
+            return _NOT_THE_GENESIS
         may = not claim.parent or authority.permits(act.place, WRITERS)
-        return "" if may else "its founder may not write in the parent party"
+        return "" if may else _NOT_IN_PARENT
     if isinstance(claim, FeedAdmission):
         return _judge_feed(authority, act, claim)
     if isinstance(claim, MemberAdmission | GroupAdmission):
-        return "" if authority.valid_grant(act) else "its issuer may not admit this"
+        return "" if authority.valid_grant(act) else _MAY_NOT_ADMIT
     if isinstance(claim, Narrowing):
         named = [authority.act(position) for position in claim.admissions]
         bound = any(grant is not None and authority.binds(act, grant) for grant in named)
-        return "" if bound else "its issuer may not take from any of the admissions that it names"
+        return "" if bound else _MAY_NOT_TAKE
     if isinstance(claim, FeedEnd):
         owners = [owner for owner in authority.owners().values() if owner.device == claim.device]
         ended = any(authority.ends_device(act, claim, owner) for owner in owners)
-        return "" if ended else "only an identity, or a device for itself, may end its feeds"
+        return "" if ended else _MAY_NOT_END
     if not signed:
-        return "it is not signed by the device that wrote it"
+        return _UNSIGNED
     if isinstance(claim, Policy):
-        return "" if authority.permits(act.place, OWNERS, act.stamp) else "only owners set the policy"
+        return "" if authority.permits(act.place, OWNERS, act.stamp) else _OWNERS_ONLY
     if isinstance(claim, Erasure):
         taken = any(erasable(authority, act, position) for position in claim.positions)
         return "" if taken else NOT_ERASABLE
-    return "it admits a device by itself; a device is admitted with a feed"
+    return _DEVICE_ALONE
 
 
 def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
     owner = authority.owner(claim.feed)
     if owner is None or owner.opened is not act:
-        return "it admits a feed that is another's, or was admitted before"
-    return "" if authority.permits(act.place, ANY) else "its device's identity is not a member"
+        return _FEED_TAKEN
+    return "" if authority.permits(act.place, ANY) else _NOT_A_MEMBER
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
     """Return why a data message at this place is void for want of rights; "" if its writer had them."""
     if kind is Kind.CREDENTIAL:
-        return "a data feed holds item messages only"
+        return _ITEM_MESSAGES_ONLY
     owner = authority.owner(place.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
-        return "its feed is not admitted as a data feed"
+        return _NO_DATA_FEED
     if not authority.alive(place):
         if not place.sees(owner.opened.position):
-            return "it has not seen the admission of its feed"
-        return "it stands past the cut of its feed"
+            return _UNSEEN_ADMISSION
+        return _PAST_CUT
     if authority.parent is None:  # as `permits` would, which asks once more whether the feed is alive
         may = not EDITORS.isdisjoint(authority.roles(owner.identity, place))
     else:
         may = authority.permits(place, EDITORS)
-    return "" if may else "its writer is not an owner or editor"
+    return "" if may else _NO_ROLE

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from antiphon.core.errors import MissingBlocks, UnknownFeed
+from antiphon.core.reasons import Reason, because, code_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.header import NO_END, Entry, Kind
@@ -23,6 +24,10 @@ from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes that hold a span in memory
 NAMED_MAX = 1 << 16
+CONTROL_FEED = because(
+    Reason.FEED_KIND, "block 0: a credential, so it is a control feed, and not the data feed it was admitted as"
+)
+OTHER_BRANCH = because(Reason.WAITS_BRANCH, "the epoch below it holds another branch of this feed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,11 @@ class Blocked:
     seq: int
     waits_for: Entry | None
     reason: str
+
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
 
 
 class Delivery:
@@ -125,9 +135,7 @@ class Delivery:
                 return
             if not lane.state.position and buffer.span.columns["kind"][buffer.at] == Kind.CREDENTIAL:
                 # A feed that begins with a credential is a control feed, whatever it was admitted as.
-                lane.state.fault = (
-                    "block 0: a credential, so it is a control feed, and not the data feed it was admitted as"
-                )
+                lane.state.fault = CONTROL_FEED
                 lane.release()
                 return
             self._keep(lane.feed)
@@ -203,12 +211,11 @@ class Delivery:
             if lane.state.fault:
                 found.append(Blocked(feed, seq, None, lane.state.fault))
             elif lane.other_branch:
-                found.append(Blocked(feed, seq, None, "the epoch below it holds another branch of this feed"))
+                found.append(Blocked(feed, seq, None, OTHER_BRANCH))
             elif entry is not None:
                 what = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"
                 other = self.lanes.get(entry.feed)
                 forked = other is not None and other.state.position > entry.seq
-                found.append(
-                    Blocked(feed, seq, entry, f"it has seen another {what} than the one held" if forked else what)
-                )
+                branch = because(Reason.WAITS_BRANCH, f"it has seen another {what} than the one held")
+                found.append(Blocked(feed, seq, entry, branch if forked else because(Reason.WAITS_BLOCK, what)))
         return found

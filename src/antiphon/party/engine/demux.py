@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.core.reasons import Reason, because
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
@@ -26,7 +27,7 @@ SIZE_MAX = 64 << 20
 RUNS_MAX = 4096
 _CREDENTIAL = int(Kind.CREDENTIAL)
 _COLUMNS = ["kind", "lamport", "seq", "created_ms", "item"]
-NOT_AN_ITEM_MESSAGE = "a data feed holds item messages only"
+NOT_AN_ITEM_MESSAGE = because(Reason.ITEM_MESSAGES_ONLY, "a data feed holds item messages only")
 
 
 Groups = dict[bytes, list[Note]]

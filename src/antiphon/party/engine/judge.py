@@ -9,12 +9,13 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.core.reasons import Reason, because
 from antiphon.core.sightings import Seen
 from antiphon.model.message import Note
 from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
 from antiphon.party.engine.ports import EpochJudge, Void
 
-ERASED = "it was erased"
+ERASED = because(Reason.ERASED, "it was erased")
 _START = attrgetter("start")
 
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from antiphon.core.reasons import Reason, code_of
 from antiphon.core.sightings import Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
@@ -99,6 +100,11 @@ class Void(NamedTuple):
     stop: int
     reason: str
 
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
+
 
 @dataclass(slots=True)
 class LaneState:
@@ -136,6 +142,11 @@ class Refused(NamedTuple):
     seq: int
     item: bytes
     reason: str
+
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
 
 
 class ItemRow(NamedTuple):

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
+from antiphon.core.reasons import Reason, coded
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import End
 from antiphon.feed.header import NO_END
@@ -194,7 +195,8 @@ def _write_spans(asked: tuple[str, str, int, tuple[NewBlocks, ...]]) -> _Written
             except AntiphonError as error:
                 at = piece.start if last is None else last.end
                 seq = getattr(error, "seq", None)
-                done.faults.append(Fault(piece.record.party, piece.record.feed, at if seq is None else seq, str(error)))
+                why = coded(Reason.DAMAGED, str(error))
+                done.faults.append(Fault(piece.record.party, piece.record.feed, at if seq is None else seq, why))
             row = _row(store, piece, last)
             if row is not None:
                 done.rows.append(replace(row, erased=(*row.erased, *erased)))

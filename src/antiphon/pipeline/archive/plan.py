@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from antiphon.core.errors import AntiphonError, InvalidInput, StoreError
+from antiphon.core.reasons import Reason, coded
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.store.reader import FeedReader
@@ -80,7 +81,9 @@ def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
 
 
 def _fault(party: bytes, feed: bytes, error: AntiphonError) -> Fault:
-    return Fault(party, getattr(error, "feed", None) or feed, getattr(error, "seq", None) or 0, str(error))
+    return Fault(
+        party, getattr(error, "feed", None) or feed, getattr(error, "seq", None) or 0, coded(Reason.DAMAGED, str(error))
+    )
 
 
 def _piece(store: FeedReader, record: FeedRecord, known: FeedRow | None) -> NewBlocks | None:

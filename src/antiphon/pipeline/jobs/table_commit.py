@@ -21,13 +21,14 @@ from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
+from antiphon.core.reasons import code_of
 from antiphon.pipeline.fold.block_account import REFUSED
 from antiphon.pipeline.fold.item_fold import Models, refused
 from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import PartyStep
-from antiphon.pipeline.plan.standings import ENDED, PENDING, standings
+from antiphon.pipeline.plan.standings import ENDED, PENDING, code_column, standings
 from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder, StreamBatch
 from antiphon.pipeline.tables.file_changes import FileChanges
 from antiphon.pipeline.tables.incremental_write import IncrementalWrite
@@ -119,7 +120,7 @@ def _small_tables(tables: DeltaFolder, steps: Sequence[PartyStep], stream: Strea
     ours = {plan.party for plan in plans}
     known: dict[str, list[tuple[Any, ...]]] = {
         "epochs": [(one.party, one.number, one.base or None, one.home, one.error) for one in plans],
-        "standings": [row for plan in plans for row in standings(plan)],
+        "standings": [(*row, code_of(row[-1]).value if row[-1] else None) for plan in plans for row in standings(plan)],
         "progress": [(step.now.party, step.now.encode()) for step in steps],
     }
 
@@ -147,11 +148,11 @@ def quarantine_table(run: Run) -> DataFrame:
 
 def _one() -> tuple[Column, ...]:
     """Return the columns of a row for a single block."""
-    return f.lit(1).cast("long").alias("count"), f.col("item"), f.col("standing"), f.col("reason")
+    return f.lit(1).cast("long").alias("count"), f.col("item"), f.col("standing"), f.col("reason"), code_column()
 
 
 def _ended(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
     """Yield the rows of blocks beyond the ends of feeds."""
     for party, feed, start, stop, standing, reason in standings(plan):
         if standing == ENDED:
-            yield party, feed, start, stop - start, None, ENDED, reason
+            yield party, feed, start, stop - start, None, ENDED, reason, code_of(reason).value if reason else None

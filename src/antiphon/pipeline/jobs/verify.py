@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from antiphon.core.errors import AntiphonError
+from antiphon.core.reasons import Reason, because, code_of, coded
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.store.reader import FeedReader
@@ -37,6 +38,7 @@ UNKNOWN = "unknown"  # the party cannot be judged
 VOID = "void"  # written without a right, beyond a cut, or erased
 WAITS = "waits"  # for blocks that are not here
 FAULTS = (DAMAGED, BROKEN, UNKNOWN)
+_NOT_ITS_FORK = because(Reason.FORK, "its fork is shown by another feed's")
 
 _LIE = re.compile(r"block \d+: ")  # begins a reason about a block of the lane itself, not of another feed
 
@@ -52,9 +54,20 @@ class Finding:
     kind: str
     reason: str
 
+    @property
+    def code(self) -> Reason:
+        """The stable code of the reason."""
+        return code_of(self.reason)
+
     def row(self) -> dict[str, Any]:
         """Return the finding as a JSON object."""
-        about = {"seq": self.seq, "count": self.count, "kind": self.kind, "reason": self.reason}
+        about = {
+            "seq": self.seq,
+            "count": self.count,
+            "kind": self.kind,
+            "reason": self.reason,
+            "code": self.code.value,
+        }
         return {"party": self.party.hex(), "feed": self.feed.hex(), **about}
 
 
@@ -148,9 +161,9 @@ def _evidence(store: FeedReader, records: Iterable[FeedRecord]) -> Iterator[Find
         try:
             fork = Fork.decode(evidence)
             if (fork.party, fork.feed) != (record.party, record.feed):
-                yield Finding(record.party, record.feed, fork.seq, 0, DAMAGED, "its fork is shown by another feed's")
+                yield Finding(record.party, record.feed, fork.seq, 0, DAMAGED, _NOT_ITS_FORK)
         except AntiphonError as error:
-            yield Finding(record.party, record.feed, 0, 0, DAMAGED, str(error))
+            yield Finding(record.party, record.feed, 0, 0, DAMAGED, coded(Reason.DAMAGED, str(error)))
 
 
 def _acts(store: FeedReader, party: bytes, records: Iterable[FeedRecord]) -> Iterator[Finding]:
@@ -163,7 +176,7 @@ def _acts(store: FeedReader, party: bytes, records: Iterable[FeedRecord]) -> Ite
         yield Finding(party, void.stamp.feed, void.stamp.seq, 1, VOID, void.reason)
     for act in machine.waiting():
         entry = act.entry
-        reason = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"
+        reason = because(Reason.WAITS_BLOCK, f"block {entry.seq} of feed {entry.feed.hex()[:8]}")
         yield Finding(party, act.stamp.feed, act.stamp.seq, 1, WAITS, reason)
     for record in records:
         if machine.is_control(record.feed) and record.why is not End.NONE:

@@ -16,6 +16,7 @@ from typing import cast
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
+from antiphon.core.reasons import Reason, because, text_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
@@ -38,9 +39,9 @@ from antiphon.pipeline.source.ranges import Fault
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 
-NOT_ADMITTED = "no admission of this feed is here"
-FORKED = "its writer signed two histories; the feed ends where they part"
-FAULTY = "its writer broke a rule of headers here or before; the feed ends there"
+NOT_ADMITTED = because(Reason.FEED_UNKNOWN, "no admission of this feed is here")
+FORKED = because(Reason.FORK, "its writer signed two histories; the feed ends where they part")
+FAULTY = because(Reason.FAULT, "its writer broke a rule of headers here or before; the feed ends there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,8 @@ class Planner:
             delivery = self._deliver(held, authority, base)
         except AntiphonError as error:
             lanes = tuple(_unjudged(held, record) for _, record in sorted(held.records.items()))
-            return PartyPlan(self.home, self.party, lanes, {}, {}, faults=tuple(self.faults), error=str(error))
+            why = because(Reason.UNPLANNED, str(error))
+            return PartyPlan(self.home, self.party, lanes, {}, {}, faults=tuple(self.faults), error=why)
         lanes = self._lanes(held, delivery, authority)
         known = {lane.feed for lane in lanes}
         control = {feed: length for feed, length in lengths.items() if feed not in known and authority.is_control(feed)}
@@ -200,7 +202,7 @@ class Planner:
 
     def _no_genesis(self, held: FrozenStore) -> str:
         """The error text for a party without a readable genesis."""
-        damaged = [fault.reason for fault in held.faults.values() if not fault.seq]
+        damaged = [text_of(fault.reason) for fault in held.faults.values() if not fault.seq]
         return "; ".join(["the party's genesis is not here, or cannot be read", *sorted(damaged)])
 
     def _deliver(self, held: FrozenStore, authority: Authority, base: EpochBase | None) -> Delivery:

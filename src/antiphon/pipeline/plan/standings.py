@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pyspark.sql import DataFrame, functions as f
+from pyspark.sql import Column, DataFrame, functions as f
 
+from antiphon.core.reasons import Reason, because
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED, LanePlan, PartyPlan
 
 CONTROL = "control"  # a credential, folded into the state of the party
@@ -21,7 +22,7 @@ DELIVERED = "delivered"  # everything that it has seen is held: it is folded; wi
 PENDING = "pending"  # it waits, for the reason given
 ENDED = "ended"  # beyond the end of its feed, or unreadable
 
-NOT_YET = "it is not delivered yet"
+NOT_YET = because(Reason.WAITS_DELIVERY, "it is not delivered yet")
 
 #: party, feed, start, stop, standing, reason
 Row = tuple[bytes, bytes, int, int, str, str | None]
@@ -72,7 +73,7 @@ def with_standings(blocks: DataFrame, standings: DataFrame) -> DataFrame:
 
 
 def judged(blocks: DataFrame, plans: Iterable[PartyPlan]) -> DataFrame:
-    """Stage `judged`: blocks with columns `lane`, `standing` and `reason`. A delivered block with a reason is void."""
+    """Stage `judged`: blocks with columns `lane`, `standing`, `reason`, `code`. A delivered block with one is void."""
     parts = blocks.sparkSession.createDataFrame([row for plan in plans for row in _read(plan)], _PARTS)
     rows = blocks if "fault" in blocks.columns else blocks.withColumn("fault", f.lit(None).cast("string"))
     faulty, unknown = f.col("fault").isNotNull(), f.col("standing").isNull()
@@ -80,7 +81,7 @@ def judged(blocks: DataFrame, plans: Iterable[PartyPlan]) -> DataFrame:
         "standing": f.when(faulty, ENDED).when(unknown, PENDING).otherwise(f.col("standing")),
         "reason": f.when(faulty, f.col("fault")).when(unknown, NOT_ADMITTED).otherwise(f.col("reason")),
     }
-    return with_standings(rows, parts).withColumns(columns).drop("fault")
+    return with_standings(rows, parts).withColumns(columns).drop("fault").withColumn("code", code_column())
 
 
 def _read(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
@@ -93,6 +94,12 @@ def _read(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
             yield party, feed, end, stop, number, ENDED, ""
 
 
+def code_column() -> Column:
+    """Return the column `code`: the stable code of the column `reason`, by the rule of `code_of`."""
+    found = f.regexp_extract("reason", r" \[([a-z.-]+)\]$", 1)
+    return f.when(f.length("reason") > 0, f.when(f.length(found) > 0, found).otherwise(Reason.OTHER.value))
+
+
 def quarantine(judged: DataFrame) -> DataFrame:
     """Stage `quarantine`: blocks that do not count, or not yet, by their feed and rights; the fold may refuse more."""
-    return judged.where("reason IS NOT NULL").select("party", "feed", "seq", "item", "standing", "reason")
+    return judged.where("reason IS NOT NULL").select("party", "feed", "seq", "item", "standing", "reason", "code")

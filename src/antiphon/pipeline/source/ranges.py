@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain, InvalidInput, RefusedBlocks
 from antiphon.core.keys import verify as verify_signature
+from antiphon.core.reasons import Reason, because, coded
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed import rules
 from antiphon.feed.chain import head_message, verify_span
@@ -140,13 +141,14 @@ def read_range(store: FeedReader, one: Range, emit: Callable[[Fault], None], *, 
                 yield cut(span, low, high)
                 at = span.first + high
     except RefusedBlocks as error:
-        emit(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
+        emit(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), coded(error.code, str(error))))
         return
     except AntiphonError as error:  # pruned meanwhile, or damaged: the store returns no block of such a span
-        emit(Fault(one.party, one.feed, at, str(error)))
+        emit(Fault(one.party, one.feed, at, coded(Reason.DAMAGED, str(error))))
         return
     if at < one.stop:
-        emit(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
+        gone = f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"
+        emit(Fault(one.party, one.feed, at, because(Reason.DAMAGED, gone)))
 
 
 def _together(runs: Iterator[SpanPart]) -> Iterator[list[SpanPart]]:

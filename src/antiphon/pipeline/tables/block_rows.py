@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from antiphon.core.reasons import code_of
 from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.plan.standings import ENDED, PENDING
 from antiphon.pipeline.source.block_columns import batch_of, batches
@@ -114,11 +115,16 @@ def _blocks(ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
 def _waiting(parts: Sequence[WaitingRange], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     ended = [part for part in parts if part[1] == ENDED]
     if ended:
-        rows = [(one.party, one.feed, one.start, one.count, None, ENDED, reason) for one, _, reason in ended]
+        rows = [
+            (one.party, one.feed, one.start, one.count, None, ENDED, reason, code_of(reason).value if reason else None)
+            for one, _, reason in ended
+        ]
         yield batch_of(rows, schema)
     reasons = {one: reason for one, standing, reason in parts if standing == PENDING}
     for one, spans in read_spans(list(reasons)):
         for batch in batches(spans, ("party", "feed", "seq", "item")):
             party, feed, seq, item = batch.columns
-            single, standing, reason = (pa.repeat(value, len(seq)) for value in (1, PENDING, reasons[one]))
-            yield pa.RecordBatch.from_arrays([party, feed, seq, single, item, standing, reason], schema=schema)
+            reason = reasons[one]
+            same = (PENDING, reason, code_of(reason).value)
+            single, *told = (pa.repeat(value, len(seq)) for value in (1, *same))
+            yield pa.RecordBatch.from_arrays([party, feed, seq, single, item, *told], schema=schema)

@@ -27,6 +27,7 @@ SCHEMAS = {
             StructField("item", BinaryType()),
             StructField("standing", StringType()),
             StructField("reason", StringType()),
+            StructField("code", StringType()),
         ]
     ),
     "epochs": StructType(
@@ -46,6 +47,7 @@ SCHEMAS = {
             StructField("stop", LongType()),
             StructField("standing", StringType()),
             StructField("reason", StringType()),
+            StructField("code", StringType()),
         ]
     ),
     "progress": StructType([StructField("party", BinaryType()), StructField("progress", StringType())]),

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.reasons import code_of
 from antiphon.feed.header import Kind
 from antiphon.model.factory import ModelFactory
 from antiphon.model.object.model import ObjectModel
@@ -263,7 +264,8 @@ class ShardFold:
                 self.refold.add((party, item))
                 self._stored.items.pop((party, item), None)
             else:
-                self._append("quarantine", (party, row[item_fold.FEED], row[item_fold.SEQ], 1, item, REFUSED, reason))
+                place = (party, row[item_fold.FEED], row[item_fold.SEQ], 1, item)
+                self._append("quarantine", (*place, REFUSED, reason, code_of(reason).value))
 
     def _change(self, key: ItemKey, model: str, deleted: bool, messages: int, hashed: bytes) -> None:
         was = self._stored.items.pop(key, None)
