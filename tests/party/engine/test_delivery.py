@@ -86,7 +86,7 @@ def test_a_blocked_feed_says_what_it_waits_for(store: FeedStore) -> None:
     assert pump(delivery, store) == [("bob", 0)]
     (blocked,) = delivery.blocked()
     assert (blocked.feed, blocked.seq, blocked.waits_for) == (bob.pair.key, 1, seen)
-    assert blocked.reason == f"block 4 of feed {alice.pair.key.hex()[:8]}"
+    assert blocked.reason == f"block 4 of feed {alice.pair.key.hex()[:8]} [waits.block]"
 
 
 def test_a_feed_is_woken_by_the_feed_it_waits_for_and_not_by_scanning(store: FeedStore) -> None:

@@ -255,7 +255,7 @@ def test_an_epoch_created_before_the_last_one_is_void(peers: Peers, three: list[
     settle(peers)
     for peer in three:
         assert peer.epochs.number == 1
-        assert "it was created before epoch 1" in reasons(peer)
+        assert "it was created before epoch 1 [epoch.genesis]" in reasons(peer)
 
 
 def test_an_epoch_upon_another_than_the_last_or_behind_its_cut_is_void(peers: Peers, three: list[Peer]) -> None:
@@ -322,7 +322,7 @@ def test_a_stale_term_wins_nothing(peers: Peers, three: list[Peer]) -> None:
     same(*three)
     assert carol.epochs.chain().final[0].snapshot == genesis.snapshot
     assert genesis.snapshot != stale.snapshot
-    assert "epoch 1 is final with another snapshot" in reasons(bob)
+    assert "epoch 1 is final with another snapshot [epoch.decided]" in reasons(bob)
 
 
 # -- forks of epochs
