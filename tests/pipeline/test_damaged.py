@@ -15,6 +15,7 @@ from tests.pipeline.lawhomes import Live, look, models
 
 from antiphon.api.store import Store
 from antiphon.core.errors import CorruptBlock, MissingBlocks
+from antiphon.core.reasons import text_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
 from antiphon.halo.control.machine import PartyMachine
@@ -93,7 +94,7 @@ def test_a_party_that_is_not_said_to_be_open_is_none(known: Known) -> None:
     peer = known.peers["open"]
     plan = Planner(str(peer.folder), peer.store, peer.blobs, bytes(peer.party.key)).plan()
 
-    assert plan.error == "the party's genesis is not here, or cannot be read"
+    assert plan.error == "the party's genesis is not here, or cannot be read [local.unplanned]"
     assert all(lane.position == 0 for lane in plan.lanes)
 
 
@@ -105,7 +106,7 @@ def test_nobody_judges_a_party_with_a_damaged_control_feed(known: Known) -> None
     with pytest.raises(CorruptBlock) as refused:
         PartyAuthority(peer.store, PartyMachine(peer.party.key, genesis)).refresh()
 
-    assert bulk.plan.error == str(refused.value)
+    assert text_of(bulk.plan.error) == str(refused.value)
     assert "changed" in bulk.plan.error
     assert {reason for _, reason in bulk.waiting.values()} == {bulk.plan.error}
 

@@ -12,6 +12,7 @@ from tests.cli.conftest import call
 from tests.pipeline.helpers import contents, damage, flip
 
 from antiphon.core.errors import AntiphonError, BadEncoding, CorruptBlock, UnknownParty
+from antiphon.core.reasons import code_of
 from antiphon.model.fold import NO_BODY
 from antiphon.party.live.item import Item
 from antiphon.pipeline.jobs import table_run
@@ -242,7 +243,8 @@ def test_a_party_with_too_many_bodiless_messages_is_read_in_full(
     monkeypatch.setattr(table_run, "BODILESS_MAX", 2)
     monkeypatch.setattr(replan, "BODILESS_MAX", 2)
     log, many, few = DeltaFolder(tmp_path), b"m" * 32, b"n" * 32
-    rows = [(party, b"f" * 32, seq, 1, b"i" * 16, "refused", NO_BODY) for party in (few, many) for seq in range(5)]
+    why = ("refused", NO_BODY, code_of(NO_BODY).value)
+    rows = [(party, b"f" * 32, seq, 1, b"i" * 16, *why) for party in (few, many) for seq in range(5)]
     version = log.write_small("quarantine", SCHEMAS["quarantine"], rows[3:], None)
     log.publish(CurrentVersions(1, {"quarantine": version}))
 

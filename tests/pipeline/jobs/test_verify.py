@@ -18,6 +18,7 @@ import antiphon
 from antiphon.api.store import Store
 from antiphon.core.errors import AntiphonError
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.reasons import text_of
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span, split
@@ -157,7 +158,7 @@ def test_each_damage_is_told_by_feed_with_the_reason_of_the_store(town: Town, ve
     assert damaged.keys() == {town.feeds[name].hex() for name in HARM}
     for name in HARM:
         feed = town.feeds[name]
-        assert damaged[feed.hex()]["reason"] == store_says(town.home, feed) != ""
+        assert text_of(damaged[feed.hex()]["reason"]) == store_says(town.home, feed) != ""
         assert damaged[feed.hex()]["seq"] > 0
     words = {name: damaged[town.feeds[name].hex()]["reason"] for name in HARM}
     assert "changed" in words["bob"]
@@ -209,7 +210,7 @@ def test_damage_harms_neither_other_feeds_nor_other_parties(town: Town, done: Do
 
 def test_the_quarantine_has_each_with_its_reason(town: Town, done: Done) -> None:
     for name in HARM:
-        reasons = {reason for feed, _, _, reason in done.quarantine if feed == town.feeds[name]}
+        reasons = {text_of(reason) for feed, _, _, reason in done.quarantine if feed == town.feeds[name]}
         assert reasons == {store_says(town.home, town.feeds[name])}
     bad = {(feed, seq): reason for feed, seq, standing, reason in done.quarantine if standing == "refused"}
     assert bad == town.refused

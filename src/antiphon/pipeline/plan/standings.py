@@ -97,7 +97,9 @@ def _read(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
 def code_column() -> Column:
     """Return the column `code`: the stable code of the column `reason`, by the rule of `code_of`."""
     found = f.regexp_extract("reason", r" \[([a-z.-]+)\]$", 1)
-    return f.when(f.length("reason") > 0, f.when(f.length(found) > 0, found).otherwise(Reason.OTHER.value))
+    return f.when(f.length("reason") > 0, f.when(f.length(found) > 0, found).otherwise(Reason.OTHER.value)).alias(
+        "code"
+    )
 
 
 def quarantine(judged: DataFrame) -> DataFrame:
