@@ -264,7 +264,6 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
     control = FeedAdmission(CONTROL.key, FeedKind.CONTROL, ALICE.key, LAPTOP.key, word)
     data = FeedAdmission(DATA.key, FeedKind.DATA, ALICE.key, LAPTOP.key, word)
     opened = credential.sign(PARTY.key, control, [LAPTOP, CONTROL])
-    admitted = (Position(bytes(CONTROL.key), 1),)
     cut, frame = {bytes(DATA.key): 2, bytes(BOB_DATA.key): 0}, Timeframe({CONTROL.key: 3})
     models = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/text", 1, 1))
     heads = sha256(b"control").digest()
@@ -275,7 +274,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
         "feed-admission": (data, [LAPTOP, DATA], 0),
         "member-admission": (MemberAdmission(BOB.key, frozenset({Role.EDITOR})), [LAPTOP], NOW_MS + 86_400_000),
         "group-admission": (GroupAdmission(TEAM.key, BOB.key), [TEAM, LAPTOP], 0),
-        "narrowing": (Narrowing(admitted, frozenset({Role.READER}), {bytes(BOB_DATA.key): 1}), [LAPTOP], 0),
+        "narrowing": (Narrowing(bytes(BOB.key), frozenset({Role.READER}), {bytes(BOB_DATA.key): 1}), [LAPTOP], 0),
         "feed-end": (FeedEnd(ALICE.key, LAPTOP.key, {bytes(CONTROL.key): 4, bytes(DATA.key): 2}), [ALICE], 0),
         "policy": (Policy(True, bytes(LAPTOP.key), (bytes(LAPTOP.key),), 1, epoch_messages=1000), [LAPTOP], 0),
         "epoch-genesis": (EpochGenesis(0, 1, b"", cut, frame, bytes(SNAPSHOT), NOW_MS, models, heads), [LAPTOP], 0),

@@ -25,8 +25,6 @@ from antiphon.halo.credentials.claims import (
     FeedEnd,
     GroupAdmission,
     MemberAdmission,
-    Narrowing,
-    Position,
     Role,
 )
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
@@ -91,7 +89,7 @@ def test_many_ways_through_many_groups_cost_little() -> None:
     """4 ways on each of 60 levels: 4 to the 60th paths, and 61 subjects."""
     rehearsal = Rehearsal()
     alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
-    alice.admit(mallory, Role.EDITOR)
+    alice.admit(mallory, Role.OWNER)
     mallory.hear(alice)
     mallory.join()
     below = alice.identity.key
@@ -228,8 +226,8 @@ def test_a_grant_that_is_hidden_from_a_narrowing_still_counts() -> None:
     before = alice.state.digest
     group = pair_of("mallory's group")
     mallory.join(seen=[])
-    made = mallory.write(GroupAdmission(group.key, bob.identity.key), [group], seen=[])
-    mallory.write(Narrowing((Position(made.feed, made.seq),), frozenset(), {}), [group], seen=[])
+    mallory.write(GroupAdmission(group.key, bob.identity.key), [group], seen=[])
+    mallory.narrow(bob, cuts={}, group=group.key, signers=[group], seen=[])
     alice.hear(mallory)
     assert alice.state.digest == before
     assert len(alice.state.voids) == 3
@@ -243,8 +241,8 @@ def test_a_junior_owner_cannot_end_a_seniors_feeds_by_narrowing_an_admission_of_
         actor.hear(alice)
         actor.join()
     alice.hear(bob, carol)
-    made = carol.write(MemberAdmission(bob.identity.key, frozenset({Role.READER})))
-    carol.write(Narrowing((Position(made.feed, made.seq),), frozenset(), {}))
+    carol.write(MemberAdmission(bob.identity.key, frozenset({Role.READER})))
+    carol.narrow(bob, cuts={})
     alice.hear(carol)
     feed = alice.state.feed(bob.control.key)
     assert feed is not None
@@ -257,12 +255,12 @@ def test_a_copy_of_a_groups_word_does_not_bring_back_who_was_removed() -> None:
     team = pair_of("team")
     alice.admit(team.key, Role.OWNER)
     alice.admit(bob, Role.READER)
-    joined = alice.group(team.key, bob.identity.key, [team])
+    alice.group(team.key, bob.identity.key, [team])
     message = alice.written[-1].message
     bob.hear(alice)
     bob.join()
     alice.hear(bob)
-    alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset(), {bob.control.key: 1}))
+    alice.narrow(bob, cuts={bob.control.key: 1}, group=team.key)
     bob.hear(alice)
     assert message is not None
     bob.write_signed(message_pb2.Message.FromString(message).credential.SerializeToString())
@@ -281,8 +279,8 @@ def test_a_demotion_inside_a_group_counts() -> None:
     alice = rehearsal.founder("alice")
     team, bob = pair_of("team"), pair_of("bob")
     alice.admit(team.key, Role.OWNER)
-    joined = alice.group(team.key, bob.key)
-    alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset({Role.READER}), {}))
+    alice.group(team.key, bob.key)
+    alice.narrow(bob.key, Role.READER, cuts={}, group=team.key)
     member = alice.state.member(bob.key)
     assert member is not None
     assert member.roles == {Role.READER}

@@ -17,7 +17,7 @@ from tests.budget import budget
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Entry
 from antiphon.halo.control.state import PartyState
-from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Policy, Position, Role
+from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Policy, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 
@@ -70,10 +70,10 @@ def two_cuts_of_one_feed() -> Rehearsal:
 
 def policy_against_admission() -> Rehearsal:
     rehearsal, (alice, bob) = small_party(1, Role.EDITOR)
-    loose = alice.write(Policy(editors_admit=True))
+    alice.write(Policy(editors_admit=True))
     bob.hear(alice)
     bob.admit(pair_of("dave").key, Role.READER)
-    tight = Policy(tightens=(Position(loose.feed, loose.seq),), cuts={bob.control.key: 1})
+    tight = Policy(tightens=True, cuts={bob.control.key: 1})
     alice.write(tight)
     return rehearsal
 
@@ -182,20 +182,20 @@ class Script:
     def _group(self, actor: Actor, other: Actor, step: Step) -> None:
         group, second = GROUPS[step.number % 2], GROUPS[step.action % 2]
         if step.number % 3 == 0:
-            actor.admit(group.key, *ROLES[step.other % len(ROLES)])
+            actor.admit(group.key, *ROLES[step.other % len(ROLES)], is_group=bool(step.number % 2))
         elif step.number % 3 == 1:
             subject = second.key if step.number % 2 else other.identity.key
-            actor.group(group.key, subject, [group] if step.number % 4 == 0 else [])
+            for _ in range(1 + step.number % 3):  # said again and again, and void if nobody has called it a group
+                actor.group(group.key, subject, [group] if step.number % 4 else [])
         else:
-            grants = actor.machine.authority.grants.get(other.identity.key, [])
-            named = tuple(sorted(act.position for act in grants[-1:]))
-            actor.write(Narrowing(named, frozenset(), {other.control.key: step.number % 3}), [group])
+            cuts: dict[bytes, int] = {other.control.key: step.number % 3}
+            actor.write(Narrowing(other.identity.key, frozenset(), cuts, group=group.key), [group])
 
     def _policy(self, actor: Actor, step: Step) -> None:
-        known = tuple(sorted(act.position for act in actor.machine.authority.policies))
         feeds: list[bytes] = [device.control.key for device in self.actors[: step.number % 6]]
         cuts = {feed: actor.machine.length(feed) for feed in feeds}
-        actor.write(Policy(bool(step.number % 2), tightens=known if step.number % 3 else (), cuts=cuts))
+        for _ in range(1 + step.other % 3):
+            actor.write(Policy(bool(step.number % 2), tightens=bool(step.number % 3), cuts=cuts))
 
     def _end(self, actor: Actor, other: Actor, step: Step) -> None:
         if other is self.actors[0]:

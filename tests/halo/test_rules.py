@@ -11,7 +11,7 @@ from antiphon.feed.chain import sign_head
 from antiphon.feed.fork import Fork
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Policy, Position, Role
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Policy, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 
@@ -241,13 +241,13 @@ def test_rule_8_a_tighter_policy_counts_past_its_cuts() -> None:
     rehearsal = Rehearsal()
     alice = rehearsal.founder("alice")
     bob = rehearsal.actor("bob")
-    loose = alice.write(Policy(editors_admit=True))
+    alice.write(Policy(editors_admit=True))
     alice.admit(bob, Role.EDITOR)
     bob.hear(alice)
     bob.join()
     bob.admit(pair_of("before").key, Role.READER)
     alice.hear(bob)
-    tight = Policy(tightens=(Position(loose.feed, loose.seq),), cuts={bob.control.key: 2})
+    tight = Policy(tightens=True, cuts={bob.control.key: 2})
     alice.write(tight)
     bob.admit(pair_of("after").key, Role.READER)  # has not heard of the policy
     alice.hear(bob)

@@ -235,7 +235,7 @@ class PartyEpochs:
                 changes["attesters"] = tuple(sorted({self._device(one, "an attester") for one in attesters}))
             if generator is not None:
                 changes["generator"] = self._device(generator, "the generator") if generator else b""
-            self._party.member.set_policy(replace(self.policy, tightens=(), cuts={}, **changes))
+            self._party.member.set_policy(replace(self.policy, tightens=False, cuts={}, **changes))
             return self.policy
 
     def _device(self, named: bytes | str, what: str) -> bytes:

@@ -38,7 +38,6 @@ from antiphon.halo.credentials.claims import (
     MemberAdmission,
     Narrowing,
     PartyGenesis,
-    Position,
     Role,
 )
 
@@ -180,9 +179,9 @@ class Actor:
     def open_data(self, feed: KeyPair) -> Stamp:
         return self.write_signed(self.admission(FeedKind.DATA, feed)[1])
 
-    def admit(self, subject: Actor | bytes, *roles: Role, expires_ms: int = 0) -> Stamp:
+    def admit(self, subject: Actor | bytes, *roles: Role, expires_ms: int = 0, is_group: bool = False) -> Stamp:
         key = subject.identity.key if isinstance(subject, Actor) else subject
-        return self.write(MemberAdmission(bytes(key), frozenset(roles)), expires_ms=expires_ms)
+        return self.write(MemberAdmission(bytes(key), frozenset(roles), is_group), expires_ms=expires_ms)
 
     def group(self, group: bytes, subject: bytes, signers: Sequence[KeyPair] = ()) -> Stamp:
         return self.write(GroupAdmission(bytes(group), bytes(subject)), signers)
@@ -194,19 +193,18 @@ class Actor:
         cuts: Mapping[bytes, int] | None = None,
         signers: Sequence[KeyPair] = (),
         expired: bool = False,
+        group: bytes = b"",
         seen: Sequence[Entry] | None = None,
     ) -> Stamp:
-        """Revoke (no roles) or demote, naming every admission of the subject known to this actor."""
+        """Revoke (no roles) or demote the subject, or take it from one group."""
         key = subject.identity.key if isinstance(subject, Actor) else subject
-        grants = self.machine.authority.granted(key)
-        named: tuple[Position, ...] = tuple(sorted(act.position for act in grants))
         if cuts is None:
             cuts = {
                 actor.control.key: self.machine.length(actor.control.key)
                 for actor in self._rehearsal.actors
                 if actor.identity.key == key
             }
-        return self.write(Narrowing(named, frozenset(roles), cuts, expired), signers, seen=seen)
+        return self.write(Narrowing(bytes(key), frozenset(roles), cuts, expired, group), signers, seen=seen)
 
     def write(
         self,

@@ -12,9 +12,7 @@ from antiphon.halo.credentials.claims import (
     EpochGenesis,
     FeedEnd,
     FeedKind,
-    Narrowing,
     Policy,
-    Position,
     Role,
 )
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
@@ -188,10 +186,10 @@ def test_leaving_a_group_leaves_what_comes_by_another_way() -> None:
     _, (alice, bob) = party_of("bob", role=Role.READER)
     team = pair_of("team")
     alice.admit(team.key, Role.EDITOR)
-    joined = alice.group(team.key, bob.identity.key)
+    alice.group(team.key, bob.identity.key)
     assert roles(alice, bob) == {Role.EDITOR}
     bob.hear(alice)
-    alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset(), {bob.control.key: 1}))
+    alice.narrow(bob, cuts={bob.control.key: 1}, group=team.key)
     assert roles(alice, bob) == {Role.READER}
     feed = alice.state.feed(bob.control.key)
     assert feed is not None

@@ -73,10 +73,8 @@ def roles(actor: Actor, name: str) -> set[Role]:
 
 
 def echo(played: Family, by: str, lengths: dict[bytes, int], subject: str = "bob", **how: object) -> Stamp:
-    grants = played.children[by].machine.authority.granted(pair_of(subject).key)
-    named = tuple(sorted(act.position for act in grants))
     signers = [pair_of(subject)] if how.get("signed") else []
-    return played.children[by].write(Narrowing(named, frozenset(), lengths), signers)
+    return played.children[by].write(Narrowing(pair_of(subject).key, frozenset(), lengths, echo=True), signers)
 
 
 def ends(played: Family, judge: str = "alice", name: str = "bob") -> int:

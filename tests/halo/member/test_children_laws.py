@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from tests.halo.member.family import Family, echo, family, roles
 
 from antiphon.feed.header import Entry
-from antiphon.halo.credentials.claims import MemberAdmission, Narrowing, Position, Role
+from antiphon.halo.credentials.claims import MemberAdmission, Narrowing, Role
 from antiphon.testing.parties import Rehearsal, pair_of
 
 pytestmark = pytest.mark.slow
@@ -151,10 +151,10 @@ def test_law_nobody_without_a_role_in_either_writes_past_a_cut(steps: list[tuple
             assert machine.judge_data(played.data(name).key, 1 << 60, dict(actor.machine.timeframe())) != ""
 
 
-def test_positions_of_the_parent_are_no_grants_of_the_child() -> None:
-    """A narrowing in the club that names a position in the game takes nothing there."""
+def test_a_narrowing_of_the_parent_takes_no_grant_of_the_child() -> None:
+    """A narrowing in the club that names a guest of the game takes nothing there."""
     played = family()
-    guest = played.children["alice"].admit(pair_of("guest").key, Role.EDITOR)
-    played.parents["alice"].write(Narrowing((Position(guest.feed, guest.seq),), frozenset(), {}))
+    played.children["alice"].admit(pair_of("guest").key, Role.EDITOR)
+    played.parents["alice"].write(Narrowing(pair_of("guest").key, frozenset(), {}))
     played.tell()
     assert roles(played.children["bob"], "guest") == {Role.EDITOR}

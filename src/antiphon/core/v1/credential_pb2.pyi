@@ -130,32 +130,40 @@ class FeedAdmission(_message.Message):
     def __init__(self, feed: _Optional[bytes] = ..., kind: _Optional[_Union[FeedKind, str]] = ..., device: _Optional[_Union[SignedCredential, _Mapping]] = ...) -> None: ...
 
 class MemberAdmission(_message.Message):
-    __slots__ = ("subject", "roles")
+    __slots__ = ("subject", "roles", "is_group")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
+    IS_GROUP_FIELD_NUMBER: _ClassVar[int]
     subject: bytes
     roles: _containers.RepeatedScalarFieldContainer[Role]
-    def __init__(self, subject: _Optional[bytes] = ..., roles: _Optional[_Iterable[_Union[Role, str]]] = ...) -> None: ...
+    is_group: bool
+    def __init__(self, subject: _Optional[bytes] = ..., roles: _Optional[_Iterable[_Union[Role, str]]] = ..., is_group: _Optional[bool] = ...) -> None: ...
 
 class GroupAdmission(_message.Message):
-    __slots__ = ("group", "subject")
+    __slots__ = ("group", "subject", "is_group")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    IS_GROUP_FIELD_NUMBER: _ClassVar[int]
     group: bytes
     subject: bytes
-    def __init__(self, group: _Optional[bytes] = ..., subject: _Optional[bytes] = ...) -> None: ...
+    is_group: bool
+    def __init__(self, group: _Optional[bytes] = ..., subject: _Optional[bytes] = ..., is_group: _Optional[bool] = ...) -> None: ...
 
 class Narrowing(_message.Message):
-    __slots__ = ("admissions", "roles", "cuts", "expired")
-    ADMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("subject", "roles", "cuts", "expired", "group", "echo")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     CUTS_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
-    admissions: _containers.RepeatedCompositeFieldContainer[Position]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ECHO_FIELD_NUMBER: _ClassVar[int]
+    subject: bytes
     roles: _containers.RepeatedScalarFieldContainer[Role]
     cuts: _containers.RepeatedCompositeFieldContainer[Cut]
     expired: bool
-    def __init__(self, admissions: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., roles: _Optional[_Iterable[_Union[Role, str]]] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., expired: _Optional[bool] = ...) -> None: ...
+    group: bytes
+    echo: bool
+    def __init__(self, subject: _Optional[bytes] = ..., roles: _Optional[_Iterable[_Union[Role, str]]] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., expired: _Optional[bool] = ..., group: _Optional[bytes] = ..., echo: _Optional[bool] = ...) -> None: ...
 
 class FeedEnd(_message.Message):
     __slots__ = ("identity", "device", "cuts")
@@ -190,7 +198,7 @@ class Policy(_message.Message):
     generator: bytes
     attesters: _containers.RepeatedScalarFieldContainer[bytes]
     attestations_min: int
-    tightens: _containers.RepeatedCompositeFieldContainer[Position]
+    tightens: bool
     cuts: _containers.RepeatedCompositeFieldContainer[Cut]
     liars: bool
     silent_ms: int
@@ -203,7 +211,7 @@ class Policy(_message.Message):
     message_count: int
     deleted_epochs: int
     keep_epochs: int
-    def __init__(self, editors_admit: _Optional[bool] = ..., generator: _Optional[bytes] = ..., attesters: _Optional[_Iterable[bytes]] = ..., attestations_min: _Optional[int] = ..., tightens: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., liars: _Optional[bool] = ..., silent_ms: _Optional[int] = ..., skew_ms: _Optional[int] = ..., epoch_messages: _Optional[int] = ..., epoch_bytes: _Optional[int] = ..., epoch_age_ms: _Optional[int] = ..., epoch_idle_ms: _Optional[int] = ..., message_age_ms: _Optional[int] = ..., message_count: _Optional[int] = ..., deleted_epochs: _Optional[int] = ..., keep_epochs: _Optional[int] = ...) -> None: ...
+    def __init__(self, editors_admit: _Optional[bool] = ..., generator: _Optional[bytes] = ..., attesters: _Optional[_Iterable[bytes]] = ..., attestations_min: _Optional[int] = ..., tightens: _Optional[bool] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., liars: _Optional[bool] = ..., silent_ms: _Optional[int] = ..., skew_ms: _Optional[int] = ..., epoch_messages: _Optional[int] = ..., epoch_bytes: _Optional[int] = ..., epoch_age_ms: _Optional[int] = ..., epoch_idle_ms: _Optional[int] = ..., message_age_ms: _Optional[int] = ..., message_count: _Optional[int] = ..., deleted_epochs: _Optional[int] = ..., keep_epochs: _Optional[int] = ...) -> None: ...
 
 class ModelKey(_message.Message):
     __slots__ = ("name", "version", "codec")

@@ -34,9 +34,11 @@ class Place:
     seen: Seen
 
     def sees(self, position: Position) -> bool:
-        if position.feed == self.feed:
-            return position.seq < self.seq
-        return self.seen.get(position.feed, -1) >= position.seq
+        return position.seq < self.reach(position.feed)
+
+    def reach(self, feed: bytes) -> int:
+        """Return how many blocks of a feed it has seen."""
+        return self.seq if feed == self.feed else self.seen.get(feed, -1) + 1
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -28,7 +28,7 @@ def fold_state(
     verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in sorted(acts, key=lambda act: act.stamp)]
     voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
     force = [act for act, reason in verdicts if not reason]
-    above = () if authority.parent is None else authority.parent.grants.values()
+    above = () if authority.parent is None else authority.parent.granted.all.values()
     grants = sorted([*force, *(grant for known in above for grant in known)], key=lambda act: act.stamp)
     return PartyState(
         party=party,

@@ -90,10 +90,11 @@ class PartyGenesis:
 
 @dataclass(frozen=True, slots=True)
 class MemberAdmission:
-    """An identity, or a group, becomes a member."""
+    """An identity, or a group, becomes a member. If it `is_group`, its own key may take others into it."""
 
     subject: bytes
     roles: Roles
+    is_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,19 @@ class GroupAdmission:
 
     group: bytes
     subject: bytes
+    is_group: bool = False  # the subject, too: its own key may take others into it
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Revocation (no roles left) or demotion of the admissions that it names, with the cut of each feed."""
+    """Revocation (no roles left) or demotion: of all admissions of a subject that its view has seen, valid or void."""
 
-    admissions: tuple[Position, ...]
+    subject: bytes
     roles: Roles
     cuts: Cuts
-    expired: bool = False
+    expired: bool = False  # only of admissions whose own expiry has passed
+    group: bytes = b""  # only of admissions into this group
+    echo: bool = False  # in a child party: only of admissions by the parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class Policy:
     generator: bytes = b""  # a device; none: the attester that ranks first
     attesters: tuple[bytes, ...] = ()  # devices; none: the founder's first one
     attestations_min: int = 0  # attestations that a joiner requires
-    tightens: tuple[Position, ...] = ()
+    tightens: bool = False  # it replaces all policies that its view has seen, for blocks past the cuts, too
     cuts: Cuts = field(default_factory=dict)
     liars: bool = False  # attesters may lie: two thirds must agree, in two rounds
     silent_ms: int = 0  # how long a term is silent before the next in rank opens another

@@ -137,13 +137,15 @@ def _write(payload: pb.Credential, claim: Claim) -> None:
     elif isinstance(claim, MemberAdmission):
         payload.member.subject = claim.subject
         payload.member.roles.extend(fields.role_numbers(claim.roles))
+        payload.member.is_group = claim.is_group
     elif isinstance(claim, GroupAdmission):
         payload.group.group, payload.group.subject = claim.group, claim.subject
+        payload.group.is_group = claim.is_group
     elif isinstance(claim, Narrowing):
-        payload.narrowing.admissions.extend(fields.positions_out(claim.admissions))
+        payload.narrowing.subject, payload.narrowing.group = claim.subject, claim.group
         payload.narrowing.roles.extend(fields.role_numbers(claim.roles))
         payload.narrowing.cuts.extend(fields.cuts_out(claim.cuts))
-        payload.narrowing.expired = claim.expired
+        payload.narrowing.expired, payload.narrowing.echo = claim.expired, claim.echo
     elif isinstance(claim, FeedEnd):
         payload.feed_end.identity, payload.feed_end.device = claim.identity, claim.device
         payload.feed_end.cuts.extend(fields.cuts_out(claim.cuts))
@@ -165,16 +167,20 @@ def _claim(party: bytes, payload: pb.Credential) -> Claim:
     if which == "feed":
         return _feed(party, payload.feed)
     if which == "member":
-        return MemberAdmission(fields.key(payload.member.subject), fields.roles(payload.member.roles, least=1))
+        member = payload.member
+        return MemberAdmission(fields.key(member.subject), fields.roles(member.roles, least=1), member.is_group)
     if which == "group":
-        return GroupAdmission(fields.key(payload.group.group), fields.key(payload.group.subject))
+        group = payload.group
+        return GroupAdmission(fields.key(group.group), fields.key(group.subject), group.is_group)
     if which == "narrowing":
         narrowing = payload.narrowing
         return Narrowing(
-            fields.positions(narrowing.admissions),
+            fields.key(narrowing.subject),
             fields.roles(narrowing.roles),
             fields.cuts(narrowing.cuts),
             narrowing.expired,
+            fields.key(narrowing.group) if narrowing.group else b"",
+            narrowing.echo,
         )
     if which == "feed_end":
         return FeedEnd(

@@ -54,7 +54,7 @@ def _write_policy(policy: pb.Policy, claim: Policy) -> None:
     policy.editors_admit, policy.generator = claim.editors_admit, claim.generator
     policy.attesters.extend(sorted(claim.attesters))
     policy.attestations_min = claim.attestations_min
-    policy.tightens.extend(fields.positions_out(claim.tightens))
+    policy.tightens = claim.tightens
     policy.cuts.extend(fields.cuts_out(claim.cuts))
     policy.liars, policy.silent_ms, policy.skew_ms = claim.liars, claim.silent_ms, claim.skew_ms
     policy.epoch_messages, policy.epoch_bytes = claim.epoch_messages, claim.epoch_bytes
@@ -140,7 +140,7 @@ def _policy(policy: pb.Policy) -> Policy:
         fields.key(policy.generator) if policy.generator else b"",
         attesters,
         policy.attestations_min,
-        fields.positions(policy.tightens),
+        policy.tightens,
         fields.cuts(policy.cuts),
         policy.liars,
         *map(

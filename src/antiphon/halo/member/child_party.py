@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import InvalidInput, NotAuthorised
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.grant import subject_of
 from antiphon.halo.credentials.claims import OWNERS, WRITERS, FeedEnd, Narrowing
 from antiphon.halo.keys.identity import Identity
 
@@ -51,23 +51,20 @@ def echo(member: Membership, identity: Identity | None) -> list[Stamp]:
 def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
     authority = member.machine.authority
     authority.settle()
-    written = []
-    for position in claim.admissions:
-        grant = authority.act(position)
-        if grant is None or not authority.binds(act, grant):
-            continue
-        known, lengths = {**authority.echoes(act, grant), **claim.cuts}, member.lengths()
-        open_ends = {  # also of feeds whose own admission lies past the end of another, as it is now
-            feed: lengths[feed]
-            for feed, owner in authority.admissions()
-            if feed not in known and not owner.opened.place.sees(act.position)
-            if authority.rests_on(owner.identity, subject_of(grant))
-        }
-        again = Narrowing((position,), claim.roles, open_ends)
-        draft = member.draft(again, frozenset({bytes(member.device.key)}))
-        if open_ends and authority.permits(draft.place, OWNERS, grant.stamp):
-            written.append(member.write_claim(again))
-    return written
+    lengths, open_ends = member.lengths(), dict[bytes, int]()
+    resting = [  # also feeds whose own admission lies past the end of another, as it is now
+        feed
+        for feed, owner in authority.admissions()
+        if feed not in claim.cuts and not owner.opened.place.sees(act.position)
+        if authority.rests_on(owner.identity, claim.subject)
+    ]
+    again = replace(claim, cuts={}, expired=False, echo=True)
+    draft = member.draft(again, frozenset({bytes(member.device.key)}))
+    for grant in authority.grants_to(claim.subject):
+        if resting and authority.binds(act, grant) and authority.permits(draft.place, OWNERS, grant.stamp):
+            known = authority.echoes(act, grant)
+            open_ends |= {feed: lengths[feed] for feed in resting if feed not in known}
+    return [member.write_claim(replace(again, cuts=open_ends))] if open_ends else []
 
 
 def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) -> list[Stamp]:

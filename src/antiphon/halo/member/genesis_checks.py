@@ -97,8 +97,10 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
     authority = machine.authority
     authority.settle()
     for act in machine.acts():
-        takes = isinstance(act.claim, Narrowing | FeedEnd | Erasure | Equivocated)
-        takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
+        takes = isinstance(act.claim, FeedEnd | Erasure)
+        takes = takes or (isinstance(act.claim, Policy) and act.claim.tightens)
+        if isinstance(act.claim, Narrowing):  # one that takes nothing keeps nobody waiting
+            takes = any(authority.binds(act, grant) for grant in authority.grants_to(act.claim.subject))
         if isinstance(act.claim, Equivocated):  # several members may report one fork: one report is enough
             takes = act.claim.length < within.common(act.claim.feed)
         if takes and not claim.control.includes(*act.position) and not judge(authority, act):

@@ -61,8 +61,6 @@ from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member import child_party, votes
 from antiphon.halo.member.fork_reports import publish_forks, untold
 
-POLICIES_NAMED_MAX = 256  # older ones have been replaced by these
-
 
 class Membership:
     """A party as one device holds it: the state machine over the store's control feeds, and the device's own feeds."""
@@ -193,17 +191,21 @@ class Membership:
 
     # -- acts
 
-    def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0) -> Stamp:
-        """Admit an identity or a group, or give it further roles. Admitting twice is the same as once."""
+    def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0, is_group: bool = False) -> Stamp:
+        """Admit an identity or a group, or give it further roles. Admitting twice is the same as once.
+
+        If it `is_group`, whoever has its key may take others into it (`admit_to_group`). Only owners may say so.
+        """
         wanted = frozenset(roles)
         self.refresh()
         authority, now = self.machine.authority, self.machine.everything()
         authority.settle()
-        for grant in authority.older(subject, None):
-            lasting = isinstance(grant.claim, MemberAdmission) and not grant.expires_ms and not expires_ms
-            if lasting and wanted <= authority.left(grant, now):
-                return grant.stamp
-        return self.write_claim(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
+        for run in authority.runs(subject):
+            last = run.acts[-1]
+            same = isinstance(last.claim, MemberAdmission) and last.claim.is_group >= is_group
+            if same and not last.expires_ms and not expires_ms and wanted <= authority.left(last, now):
+                return last.stamp
+        return self.write_claim(MemberAdmission(bytes(subject), wanted, is_group), expires_ms=expires_ms)
 
     def admit_to_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
         """Make an identity or group part of a group, by an owner's right or with the group's own key."""
@@ -220,12 +222,7 @@ class Membership:
     def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
         """End a subject's place in a group, and cut its feeds at the blocks held here."""
         self.refresh()
-        grants = [
-            act
-            for act in self.machine.authority.granted(subject)
-            if isinstance(act.claim, GroupAdmission) and act.claim.group == group
-        ]
-        claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
+        claim = Narrowing(bytes(subject), frozenset(), self._cuts(subject), group=bytes(group))
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
@@ -240,7 +237,7 @@ class Membership:
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
-        """Set the policy. It names the policies that it replaces, and cuts (`tightened`), so that nobody can ignore it.
+        """Set the policy. It replaces all that are known here, with cuts (`tightened`), so that nobody can ignore it.
 
         Attesters and generator are devices (see `devices`) with a control feed here.
         """
@@ -268,10 +265,9 @@ class Membership:
     def tightened(self, policy: Policy) -> Policy:
         """Return the policy with cuts, so that it also holds for blocks past those held here that have not seen it."""
         self.refresh()
-        known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
         lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
-        return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
+        return replace(policy, tightens=True, cuts=cuts)
 
     # -- epochs
 
@@ -360,12 +356,9 @@ class Membership:
 
     def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
         self.refresh()
-        authority, now = self.machine.authority, self.machine.everything()
-        authority.settle()
-        grants = [grant for grant in authority.granted(subject) if authority.left(grant, now)]
-        if not grants:
-            raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
-        claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
+        if not self.machine.authority.grants_to(subject):
+            raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, and never was")
+        claim = Narrowing(bytes(subject), roles, self._cuts(subject), expired)
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def _cuts(self, subject: bytes) -> dict[bytes, int]:
@@ -460,7 +453,3 @@ class Membership:
         stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
         self.refresh()
         return stamp
-
-
-def _named(grants: Sequence[Act]) -> tuple[Position, ...]:
-    return tuple(sorted(act.position for act in grants))

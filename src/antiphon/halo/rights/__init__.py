@@ -3,6 +3,8 @@
 authority     `Authority`: grants, narrowings and ends of feeds, and every question about them; start here
 verdict       the verdict on an act or a data message: in force, or void with a reason
 grant_checks  if a grant was given, or a narrowing made, by somebody with the right
+narrowings    what narrowings leave of a grant at a place
+runs          grants, or narrowings, of one feed that say the same
 feed_ends     where revocations end a feed
 inheritance   what a child party takes over from its parent
 policies      the policy at a place

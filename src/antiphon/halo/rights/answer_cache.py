@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import Cuts, Position
+
+if TYPE_CHECKING:
+    from antiphon.halo.rights.narrowings import Binding, Ends
+    from antiphon.halo.rights.runs import NarrowingRun
 
 
 class Answers:
     """Cached answers. Answers about grants depend on grants and narrowings; answers about feeds depend on any act."""
 
-    __slots__ = ("binds", "echoes", "endings", "opened", "owners", "ranked", "valid")
+    __slots__ = ("binding", "echoes", "endings", "ends", "opened", "owners", "ranked", "valid")
 
     def __init__(self) -> None:
         self.valid: dict[Position, bool] = {}
-        self.binds: dict[tuple[Position, Position], bool] = {}
+        self.binding: dict[tuple[NarrowingRun, Stamp | None, int], Binding] = {}
+        self.ends: dict[tuple[NarrowingRun, bytes], Ends] = {}
         self.echoes: dict[tuple[Position, Position], Cuts] = {}
-        self.ranked: dict[tuple[bytes, Position, tuple[tuple[bytes, int], ...]], int] = {}  # endings by older grants
+        self.ranked: dict[tuple[bytes, Position, Stamp | None], int] = {}  # endings by older grants
         self.owners: dict[bytes, Owner | None] = {}
         self.opened: dict[Position, bool] = {}  # whether a member had the right to open a feed there
         self.endings: dict[tuple[bytes, Position], int] = {}
@@ -27,7 +35,8 @@ class Answers:
 
     def forget(self) -> None:
         self.valid.clear()
-        self.binds.clear()
+        self.binding.clear()
+        self.ends.clear()
         self.echoes.clear()
         self.ranked.clear()
         self.forget_feeds()

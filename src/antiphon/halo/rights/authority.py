@@ -4,9 +4,9 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 
 - A *grant* (party genesis, member admission, group admission) counts where it is seen, if its issuer had the right in
   its own place.
-- A *narrowing* names the grants that it takes from and a cut for each feed. It binds a grant only if its issuer's own
-  right rests on older grants, by stamp, or if the grant's subject signed it itself. It then counts for every block that
-  has seen it, and for every block past the cut, whether seen or not.
+- A *narrowing* names a subject, and means all grants to it that it has seen. It names a cut for each feed. It binds a
+  grant only if its issuer's own right rests on older grants, by stamp, or if the grant's subject signed it itself. It
+  then counts for every block that has seen it, and for every block past the cut, whether seen or not.
 - So every question about a grant leads only to questions about older grants: there are no cycles, no back-dated
   coups, no mutual revocations, and the order of arrival does not matter.
 """
@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import ANY, Owner, expired, given, subject_of
+from antiphon.halo.acts.grant import ANY, Owner, expired
 from antiphon.halo.credentials.claims import (
     OWNERS,
     Cuts,
@@ -37,15 +39,16 @@ from antiphon.halo.credentials.claims import (
     Position,
     Role,
     Roles,
-    with_implied,
 )
 from antiphon.halo.rights.answer_cache import Answers
 from antiphon.halo.rights.authorship import author_at, erased_in
-from antiphon.halo.rights.feed_ends import ending_cuts
+from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
 from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
+from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import policy_at
+from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, Run
 
 _NOBODY: Roles = frozenset()
 
@@ -60,9 +63,11 @@ class Authority:
         self.parent = parent  # of a child: its grants and narrowings count here, too
         self._controls: dict[bytes, Owner] = {}
         self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
-        self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
-        self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
-        self.policies: list[Act] = []
+        self.granted = GrantIndex()
+        self.narrowings = NarrowingIndex()
+        self.policies: list[Act] = []  # in force or not
+        self._policies: dict[bytes, Run[None]] = {}  # those in force, by feed
+        self._tightenings: dict[bytes, Run[None]] = {}  # policies that tighten, in force or not, by feed
         self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
@@ -70,7 +75,6 @@ class Authority:
         self.erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
         self._known = Answers()
-        self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
         self.version = 0  # grows whenever an answer about a feed or an identity may have changed
 
@@ -95,18 +99,18 @@ class Authority:
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
                     self.genesis = act
                     if not claim.parent:  # a child's founder has the roles that the parent gives, and no others
-                        self._grant(claim.identity, act)
+                        self.granted.add(act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
-                self._grant(claim.subject, act)
+                self.granted.add(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
                 self._own(act, claim)
             elif isinstance(claim, Narrowing):
-                for position in claim.admissions:
-                    self.narrowings[position].append(act)
+                self.narrowings.add(act, by_writer=self.signed_by_writer(act))
                 forget = True
             elif isinstance(claim, Policy):
                 self.policies.append(act)
-                self.policies.sort(key=lambda policy: policy.stamp)
+                if claim.tightens:
+                    self._tightenings.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
                 forget = True
             elif isinstance(claim, FeedEnd):
                 self._ends.append(act)
@@ -147,17 +151,13 @@ class Authority:
         """True if no right was taken away or will expire. Then floors change no answer."""
         if self.parent is not None or self.narrowings or self.forks or self._ends:
             return False
-        return not any(grant.expires_ms for known in self.grants.values() for grant in known)
+        return not self.granted.expiring
 
     def forget(self) -> None:
         """Forget all answers: something that they depend on has changed."""
         self._known.forget()
         self._settled = False
         self.version += 1
-
-    def _grant(self, subject: bytes, act: Act) -> None:
-        self.grants[subject].append(act)
-        self.grants[subject].sort(key=lambda grant: grant.stamp)
 
     def _own(self, act: Act, admission: FeedAdmission) -> None:
         """Note the owner of a feed. A control feed admits itself, and the data feeds of the same device."""
@@ -208,18 +208,29 @@ class Authority:
         """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
         if self._settled:
             return
-        self._good = defaultdict(list)
-        grants = [grant for known in self.grants.values() for grant in known]
+        self.granted.clear()
+        self._policies.clear()
+        acts = [*self.policies, *chain.from_iterable(self.granted.all.values())]
         if self.parent is not None:
             self.parent.settle()
-            grants += [grant for known in self.parent.grants.values() for grant in known]
-        for grant in sorted(grants, key=lambda act: act.stamp):
-            if self.valid_grant(grant) and not self.inherited(grant):
-                self._good[subject_of(grant)].append(grant)
-            for narrowing in self.narrowings_of(grant):
-                if self.binds(narrowing, grant) and self.inherited(narrowing):
-                    self.echoes(narrowing, grant)
+            acts += chain.from_iterable(self.parent.granted.all.values())
+        for act in sorted(acts, key=lambda act: act.stamp):
+            if isinstance(act.claim, Policy):
+                if self.valid_policy(act):
+                    self._policies.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
+            elif self.inherited(act):
+                self._hear_echoes(act)
+            elif self.valid_grant(act):
+                self.granted.settle(act)
         self._settled = True
+
+    def _hear_echoes(self, grant: Act) -> None:
+        """Judge the echoes of the parent's narrowings of a grant, from the oldest grant on, as the grants are."""
+        if self.parent is not None and any(self.narrowings.of(grant)):
+            for run in self.parent.narrowings.of(grant):
+                for narrowing in run.acts[run.seeing(grant.position) :]:
+                    if self.binds(narrowing, grant):
+                        self.echoes(narrowing, grant)
 
     def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
         """Ask about an act that is not written yet, without caching the answer."""
@@ -227,8 +238,6 @@ class Authority:
             return ask()
         finally:
             self._known.valid.pop(position, None)
-            for key in [key for key in self._known.binds if key[0] == position]:
-                del self._known.binds[key]
 
     # -- the parent
 
@@ -236,15 +245,35 @@ class Authority:
         """True if an act is the parent's."""
         return self.parent is not None and self.parent.act(act.position) is act
 
-    def narrowings_of(self, grant: Act) -> Sequence[Act]:
-        """Return the narrowings that name a grant, here or in the parent."""
-        own = self.narrowings.get(grant.position, ())
-        return own if self.parent is None else (*self.parent.narrowings.get(grant.position, ()), *own)
+    def home(self, act: Act) -> Authority:
+        """Return the authority over the party that an act belongs to: this one, or the parent's."""
+        return self.parent if self.parent is not None and self.inherited(act) else self
 
-    def granted(self, subject: bytes) -> Sequence[Act]:
+    def narrowings_of(self, grant: Act) -> Iterable[NarrowingRun]:
+        """Return the narrowings that mean a grant, here or in the parent."""
+        own = self.narrowings.of(grant)
+        return own if self.parent is None else chain(self.parent.narrowings.of(grant), own)
+
+    def narrowing_runs(self, subject: bytes) -> Iterable[NarrowingRun]:
+        """Return the narrowings of a subject, here or in the parent."""
+        own = self.narrowings.runs(subject)
+        return own if self.parent is None else chain(self.parent.narrowings.runs(subject), own)
+
+    def grants_to(self, subject: bytes) -> Sequence[Act]:
         """Return all grants to a subject, here and in the parent, valid or not."""
-        own = self.grants.get(subject, ())
-        return own if self.parent is None else (*self.parent.granted(subject), *own)
+        own = self.granted.all.get(subject, ())
+        return own if self.parent is None else (*self.parent.grants_to(subject), *own)
+
+    def seen_last(self, subject: bytes, group: bytes, place: Place) -> Iterator[Act]:
+        """Yield the last grant to a subject that a place has seen in each feed, here and in the parent."""
+        yield from self.granted.seen_last(subject, group, place)
+        if self.parent is not None:
+            yield from self.parent.seen_last(subject, group, place)
+
+    def runs(self, subject: bytes) -> Iterable[GrantRun]:
+        """Return the valid grants to a subject, here and in the parent, as far as they are settled."""
+        own = self.granted.runs(subject)
+        return own if self.parent is None else chain(own, self.parent.runs(subject))
 
     def device_ends(self) -> Sequence[Act]:
         return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
@@ -321,24 +350,31 @@ class Authority:
         key = feed, owner.opened.position
         if self._keeps(limit) and key in self._known.endings:
             return self._known.endings[key]
-        above = self.above(owner.identity, None, limit)
-        rank = tuple(sorted((subject, sum(1 for _ in self.older(subject, limit))) for subject in above))
+        rank = self.newest(owner.identity, limit)
         known = self._known.ranked.get((*key, rank))
         if known is None:
-            known = min(ending_cuts(self, feed, owner, limit), default=NO_END)
-            self._known.ranked[*key, rank] = known
+            known = self._known.ranked[*key, rank] = ending(self, feed, owner, limit)
         if self._keeps(limit):
             self._known.endings[key] = known
         return known
 
-    def older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
-        """Return the valid grants of a subject that are older than `limit`, as far as they are settled."""
-        for grant in self._good.get(subject, ()):
-            if limit is not None and grant.stamp >= limit:
-                break
-            yield grant
-        if self.parent is not None:
-            yield from self.parent.older(subject, limit)
+    def newest(self, identity: bytes, limit: Stamp | None) -> Stamp | None:
+        """Return the stamp of the newest valid grant, older than `limit`, that the rights of an identity may rest on.
+
+        As long as it is the same, those grants are the same, and so is every answer about the identity.
+        """
+        found: Stamp | None = None
+        for subject in self.above(identity, None, limit):
+            for run in self.runs(subject):
+                count = run.older(limit)
+                if count and (found is None or run.acts[count - 1].stamp > found):
+                    found = run.acts[count - 1].stamp
+        return found
+
+    def rank(self, feed: bytes, limit: Stamp | None) -> Stamp | None:
+        """Return `newest` of the identity that writes a control feed."""
+        owner = self._controls.get(feed)
+        return None if owner is None else self.newest(owner.identity, limit)
 
     def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
         """Return the subject and the groups that it is part of, transitively, by valid grants older than `limit`.
@@ -347,14 +383,18 @@ class Authority:
         """
         found, fresh = {subject}, [subject]
         while fresh:
-            for grant in self.older(fresh.pop(), limit):
-                claim = grant.claim
-                if not isinstance(claim, GroupAdmission) or claim.group in found:
-                    continue
-                if place is None or place.sees(grant.position):
-                    found.add(claim.group)
-                    fresh.append(claim.group)
+            for run in self.runs(fresh.pop()):
+                group = run.key.group
+                if group and group not in found and run.older(limit) and (place is None or run.seen(place)):
+                    found.add(group)
+                    fresh.append(group)
         return found
+
+    def once(self, identity: bytes, limit: Stamp | None = None) -> Roles:
+        """Return every role that valid grants older than `limit` gave an identity, whatever was taken since."""
+        above = self.above(identity, None, limit)
+        runs = (run for subject in above for run in self.runs(subject) if not run.key.group and run.older(limit))
+        return _NOBODY.union(*(run.key.given for run in runs))
 
     def rests_on(self, identity: bytes, subject: bytes) -> bool:
         """True if some right of an identity comes, or once came, through a subject (a group, say)."""
@@ -367,16 +407,22 @@ class Authority:
         fresh = [subject]
         while fresh and len(roles) < len(Role):
             above = fresh.pop()
-            for grant in self.older(above, limit):
-                if not place.sees(grant.position) and grant.position != (place.feed, place.seq):
-                    continue
-                left = self.left(grant, place) & through[above]
-                if not isinstance(grant.claim, GroupAdmission):
+            for run in self.runs(above):
+                left = left_of(self, run, place, limit) & through[above]
+                group = run.key.group
+                if not group:
                     roles |= left
-                elif not left <= through.get(grant.claim.group, _NOBODY):
-                    through[grant.claim.group] = left | through.get(grant.claim.group, _NOBODY)
-                    fresh.append(grant.claim.group)
+                elif not left <= through.get(group, _NOBODY):
+                    through[group] = left | through.get(group, _NOBODY)
+                    fresh.append(group)
         return frozenset(roles)
+
+    def is_group(self, group: bytes, place: Place, limit: Stamp | None) -> bool:
+        """True if a key was admitted as that of a group, by grants older than `limit` that a place has seen.
+
+        What was taken from the group since does not matter: whom its key lets in has no more than the group itself.
+        """
+        return any(run.key.is_group and run.older(limit) and run.seen(place) for run in self.runs(group))
 
     def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
         """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
@@ -386,17 +432,7 @@ class Authority:
         """Return the roles of a grant that are left at a place."""
         if not self.valid_grant(grant) or self.floors.expired(grant, place):
             return _NOBODY
-        roles = given(grant)
-        for narrowing in self.narrowings_of(grant):
-            claim = narrowing.claim
-            assert isinstance(claim, Narrowing)
-            if self.floors.below(narrowing, place) or not self.binds(narrowing, grant):
-                continue
-            if place.sees(narrowing.position) or place.seq >= cut_at(self, narrowing, grant, place.feed):
-                roles &= with_implied(claim.roles)
-            if not roles:
-                break
-        return roles
+        return left_at(self, grant, place).roles
 
     def valid_grant(self, grant: Act) -> bool:
         """True if the issuer of a grant had the right to give it."""
@@ -406,16 +442,56 @@ class Authority:
         return known
 
     def binds(self, narrowing: Act, grant: Act) -> bool:
-        """True if a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
-        key = (narrowing.position, grant.position)
-        known = self._known.binds.get(key)
-        if known is None:
-            known = self._known.binds[key] = judge_binding(self, narrowing, grant)
-        return known
+        """True if a narrowing takes from a grant: it has seen it, and its issuer's right is older than the grant."""
+        return judge_binding(self, narrowing, grant)
+
+    def binding(self, run: NarrowingRun, grant: Act) -> Binding:
+        """Return which narrowings of a run bind a grant, if they have seen it."""
+        home = self.home(run.acts[0])
+        if home is not self:
+            return home.binding(run, grant)
+        rank = None if run.key.own_word else self.rank(run.feed, grant.stamp)
+        key = run, rank, grant.expires_ms if run.key.expired else 0
+        if key not in self._known.binding:
+            self._known.binding[key] = Binding(self, run, grant)
+        return self._known.binding[key]
+
+    def ever_taken(self, grant: Act) -> bool:
+        """True if some narrowing takes from a valid grant at some place."""
+        return any(
+            self.binding(run, grant).first(run.seeing(grant.position)) < len(run.acts)
+            for run in self.narrowings_of(grant)
+            if not run.key.echo or self.inherited(grant)
+        )
+
+    def ends_of(self, run: NarrowingRun, feed: bytes) -> Ends:
+        """Return where the narrowings of a run, which are this party's, cut a feed."""
+        key = run, feed
+        if key not in self._known.ends:
+            self._known.ends[key] = Ends([cut_at(self, act, act, feed) for act in run.acts])
+        return self._known.ends[key]
+
+    def unforked(self, run: NarrowingRun) -> int:
+        """Return how many acts of a run are not past a fork of their feed."""
+        return run.before(self.fork_ends.get(run.feed, NO_END))
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
         """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""
         return policy_at(self, place, limit)
+
+    def last_policy(self, place: Place, limit: Stamp | None) -> Act | None:
+        """Return the last policy in force, older than `limit`, that a place has seen."""
+        counts = ((run, min(run.seen(place), run.older(limit))) for run in self._policies.values())
+        return max((run.acts[count - 1] for run, count in counts if count), key=lambda act: act.stamp, default=None)
+
+    def tightenings(self, stamp: Stamp) -> Iterator[Act]:
+        """Yield the tightening policies after one with this stamp, of writers who have owned the party before it."""
+        runs = [
+            run.acts[run.upto(stamp) :]
+            for feed, run in self._tightenings.items()
+            if feed in self._controls and Role.OWNER in self.once(self._controls[feed].identity, stamp)
+        ]
+        return merge(*runs, key=lambda act: act.stamp)
 
     def valid_policy(self, act: Act) -> bool:
         known = self._known.valid.get(act.position)

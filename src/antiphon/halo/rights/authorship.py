@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from antiphon.core.reasons import Reason, because
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import OWNERS, Erasure, FeedKind, GroupAdmission, Position
+from antiphon.halo.credentials.claims import OWNERS, Erasure, FeedKind, Position
+from antiphon.halo.rights.narrowings import left_of
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
@@ -27,13 +28,13 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
     if owner is None:
         return place.feed, (), False
     groups: dict[bytes, bool] = {}
-    for last in (False, True):  # anybody may take anybody into groups of their own: those come last, and not all
+    for last in (False, True):  # the key of a group may take anybody into it: those come last, and not all
         fresh = deque([owner.identity, *groups])
         while fresh:
-            for grant in authority.older(fresh.popleft(), None):
-                group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
-                wanted = group and group not in groups and (last or group not in grant.signers)
-                if wanted and len(groups) < GROUPS_MAX and place.sees(grant.position) and authority.left(grant, place):
+            for run in authority.runs(fresh.popleft()):
+                group = run.key.group
+                wanted = group and group not in groups and (last or not run.key.own_word)
+                if wanted and len(groups) < GROUPS_MAX and left_of(authority, run, place, None):
                     groups[group] = True
                     fresh.append(group)
     return owner.identity, tuple(sorted(groups)), authority.permits(place, OWNERS)

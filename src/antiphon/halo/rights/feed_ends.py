@@ -3,60 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
-from antiphon.halo.acts.act import Act, Place
+from antiphon.feed.header import NO_END
+from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner
-from antiphon.halo.credentials.claims import (
-    OWNERS,
-    GroupAdmission,
-    MemberAdmission,
-    Narrowing,
-    PartyGenesis,
-    Position,
-)
+from antiphon.halo.rights.grant_checks import means
 from antiphon.halo.rights.inheritance import cut_at
+from antiphon.halo.rights.narrowings import After
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
+    from antiphon.halo.rights.runs import NarrowingRun
 
 
-def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
-    """Yield the cuts of revocations that left the feed's writer without any role: an ended feed never opens again."""
-    opening = owner.opened.place
+def ending(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
+    """Return the least cut by a revocation that left the feed's writer without any role: it never opens again."""
+    least = NO_END
     for subject in authority.above(owner.identity, None, limit):
-        for grant in authority.older(subject, limit):
-            for narrowing in authority.narrowings_of(grant):
-                claim = narrowing.claim
-                assert isinstance(claim, Narrowing)
-                if claim.roles or opening.sees(narrowing.position) or not authority.binds(narrowing, grant):
-                    continue
-                cut = cut_at(authority, narrowing, grant, feed)
-                cut = max(cut, authority.floors.of(narrowing.position, feed))
-                after = After(feed, cut, narrowing.place.seen, authority, narrowing)
-                # The issuer can only have meant groups that it had seen the writer in.
-                meant = subject in authority.above(owner.identity, narrowing.place, limit)
-                if meant and not authority.roles(owner.identity, after, limit):
-                    yield cut
+        for run in authority.narrowing_runs(subject):
+            if not run.key.left and not _anchored(authority, owner, run, limit):
+                least = min(least, _least(authority, feed, owner, run, subject, limit, least))
+    return least
 
 
-@dataclass(frozen=True, slots=True)
-class After(Place):
-    """The view of a narrowing's issuer, and the grants that it had not seen and could not have taken."""
+def _least(
+    authority: Authority, feed: bytes, owner: Owner, run: NarrowingRun, subject: bytes, limit: Stamp | None, least: int
+) -> int:
+    opening = owner.opened.place
+    found = []
+    for index in range(run.seen(opening), len(run.acts)):
+        narrowing = run.acts[index]
+        cuts = [cut_at(authority, narrowing, grant, feed) for grant in _bound(authority, run, index, subject, limit)]
+        if cuts:
+            found.append((min(cuts), narrowing))
+    for cut, narrowing in sorted(found, key=lambda pair: pair[0]):
+        if cut >= least:
+            break
+        after = After(feed, cut, narrowing.place.seen, authority, narrowing)
+        # The issuer can only have meant groups that it had seen the writer in.
+        meant = subject in authority.above(owner.identity, narrowing.place, limit)
+        if meant and not authority.roles(owner.identity, after, limit):
+            return cut
+    return least
 
-    authority: Authority
-    narrowing: Act
 
-    def sees(self, position: Position) -> bool:
-        narrowing, authority = self.narrowing, self.authority
-        if Place.sees(self, position) or narrowing.place.sees(position) or position == narrowing.position:
-            return True
-        act = authority.act(position)
-        if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
-            return False
-        if act.place.sees(narrowing.position):
-            return False
-        apart = authority.inherited(narrowing) and not authority.inherited(act)  # a parent never sees its child
-        return apart or not authority.permits(narrowing.place, OWNERS, act.stamp)
+def _bound(authority: Authority, run: NarrowingRun, index: int, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
+    """Yield a grant, older than `limit`, of each run of grants to the subject that a narrowing binds."""
+    narrowing = run.acts[index]
+    for grants in authority.runs(subject):
+        last = min(grants.seen(narrowing.place), grants.older(limit)) - 1
+        while last >= 0 and means(authority, narrowing, grants.acts[last]):
+            grant = grants.acts[last]
+            if authority.binding(run, grant).first(index) == index:
+                yield grant
+                break
+            last = min(last, grants.upto(authority.home(narrowing).rank(run.feed, grant.stamp))) - 1
+
+
+def _anchored(authority: Authority, owner: Owner, run: NarrowingRun, limit: Stamp | None) -> bool:
+    """True if the writer has a role that no narrowing takes, and that every later narrowing of a run had seen."""
+    later = run.acts[run.seen(owner.opened.place) :]
+    return not later or any(
+        not grants.key.group
+        and not grants.key.expires_ms
+        and min(grants.seen(later[0].place), grants.older(limit)) > 0
+        and not authority.ever_taken(grants.acts[0])
+        for grants in authority.runs(owner.identity)
+    )

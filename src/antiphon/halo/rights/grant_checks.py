@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.grant import ANY, expired, self_signers, subject_of
+from antiphon.halo.acts.grant import ANY, expired, subject_of
 from antiphon.halo.credentials.claims import (
     EDITORS,
     OWNERS,
@@ -30,45 +30,72 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
     claim = grant.claim
     if isinstance(claim, PartyGenesis):
         return True
-    if authority.past_fork(grant) or expired(grant):
+    if authority.past_fork(grant) or expired(grant) or not authority.is_control(grant.stamp.feed):
         return False
-    if not authority.is_control(grant.stamp.feed):
-        return False
-    if isinstance(claim, GroupAdmission) and claim.group in grant.signers:
-        return authority.permits(grant.place, ANY, grant.stamp) and not _copied(authority, grant)
-    if not authority.signed_by_writer(grant):
-        return False
-    if authority.permits(grant.place, OWNERS, grant.stamp):
+    if authority.signed_by_writer(grant) and authority.permits(grant.place, OWNERS, grant.stamp):
         return True
-    if isinstance(claim, MemberAdmission) and claim.roles <= _BY_EDITORS:
-        policy = authority.policy(grant.place, grant.stamp)
-        return policy.editors_admit and authority.permits(grant.place, EDITORS, grant.stamp)
-    return False
+    if isinstance(claim, GroupAdmission):
+        # Any key may be called a group's, also that of an identity: it lets others in only if a grant says that it is.
+        return (
+            claim.group in grant.signers
+            and authority.is_group(claim.group, grant.place, grant.stamp)
+            and authority.permits(grant.place, ANY, grant.stamp)
+            and not _copied(authority, grant)
+        )
+    if not authority.signed_by_writer(grant) or not isinstance(claim, MemberAdmission):
+        return False
+    if claim.is_group or not claim.roles <= _BY_EDITORS:
+        return False
+    policy = authority.policy(grant.place, grant.stamp)
+    return policy.editors_admit and authority.permits(grant.place, EDITORS, grant.stamp)
 
 
 def _copied(authority: Authority, grant: Act) -> bool:
     """True if the same signed bytes count at an older place: a removed member must not bring them back."""
     return any(
-        other.digest == grant.digest and other.stamp < grant.stamp and authority.valid_grant(other)
-        for other in authority.grants.get(subject_of(grant), ())
-        if grant.digest
+        authority.valid_grant(other)
+        for other in authority.granted.copies.get(grant.digest, ())
+        if grant.digest and other.stamp < grant.stamp
     )
 
 
-def judge_binding(authority: Authority, narrowing: Act, grant: Act) -> bool:
-    if authority.parent is not None and authority.inherited(narrowing):
-        return authority.parent.binds(narrowing, grant)
+def means(authority: Authority, narrowing: Act, grant: Act) -> bool:
+    """True if a narrowing means a grant, if it has seen it."""
     claim = narrowing.claim
     assert isinstance(claim, Narrowing)
-    if authority.past_fork(narrowing) or expired(narrowing):
+    if claim.subject != subject_of(grant):
         return False
-    if not authority.is_control(narrowing.stamp.feed) or not narrowing.place.sees(grant.position):
+    if claim.group and not (isinstance(grant.claim, GroupAdmission) and grant.claim.group == claim.group):
         return False
-    if not authority.valid_grant(grant):
+    return not claim.echo or authority.inherited(grant)
+
+
+def may_take(authority: Authority, narrowing: Act, grant: Act) -> bool:
+    """True if the issuer of a narrowing may take from a grant, valid or void, that it means and has seen.
+
+    Its right must be older than the grant; or the subject, or the group that is named, has signed.
+    """
+    if authority.parent is not None and authority.inherited(narrowing):
+        return may_take(authority.parent, narrowing, grant)
+    claim = narrowing.claim
+    assert isinstance(claim, Narrowing)
+    if authority.past_fork(narrowing) or expired(narrowing) or not authority.is_control(narrowing.stamp.feed):
         return False
+    if claim.subject in narrowing.signers or (claim.group and claim.group in narrowing.signers):
+        return True
     if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
         return False
-    if not self_signers(grant).isdisjoint(narrowing.signers):
-        return True
     wanted = _EXPIRERS if claim.expired else OWNERS
     return authority.signed_by_writer(narrowing) and authority.permits(narrowing.place, wanted, grant.stamp)
+
+
+def judge_binding(authority: Authority, narrowing: Act, grant: Act) -> bool:
+    """True if a narrowing takes from a grant."""
+    if authority.parent is not None and authority.inherited(narrowing) and not authority.inherited(grant):
+        return False
+    return (
+        means(authority, narrowing, grant)
+        and narrowing.place.sees(grant.position)
+        and authority.valid_grant(grant)
+        and may_take(authority, narrowing, grant)
+    )

@@ -24,25 +24,24 @@ def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
     """
     said, found = narrowing.claim, dict[bytes, int]()
     assert isinstance(said, Narrowing)
-    for act in authority.narrowings.get(grant.position, ()):
-        claim = act.claim
-        assert isinstance(claim, Narrowing)
-        if not act.place.sees(narrowing.position) or not with_implied(claim.roles) <= with_implied(said.roles):
+    for run in authority.narrowings.of(grant):
+        if not run.key.by_writer or not run.key.left <= with_implied(said.roles):
             continue
-        spoken = authority.binds(act, grant) and authority.signed_by_writer(act)
-        if spoken and authority.permits(act.place, OWNERS, grant.stamp):
-            found |= {feed: max(length, found.get(feed, 0)) for feed, length in claim.cuts.items()}
+        for act in run.acts[run.seeing(narrowing.position) :]:
+            if authority.binds(act, grant) and authority.permits(act.place, OWNERS, grant.stamp):
+                assert isinstance(act.claim, Narrowing)
+                found |= {feed: max(length, found.get(feed, 0)) for feed, length in act.claim.cuts.items()}
     return found
 
 
 def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int:
-    """Return the cut of a feed by a narrowing."""
+    """Return the cut of a feed by a narrowing of a grant: not below what a final epoch without the narrowing holds."""
     claim = narrowing.claim
     assert isinstance(claim, Narrowing)
     cuts = claim.cuts
     if feed not in cuts and authority.inherited(narrowing):
         cuts = authority.echoes(narrowing, grant)
-    return cut_of(cuts, feed, authority.genesis_feed)
+    return max(cut_of(cuts, feed, authority.genesis_feed), authority.floors.of(narrowing.position, feed))
 
 
 def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
@@ -17,29 +18,26 @@ DEFAULT_POLICY = Policy()
 
 def policy_at(authority: Authority, place: Place, limit: Stamp | None) -> Policy:
     """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""
-    current: Act | None = None
-    for act in authority.policies:
-        if (limit is None or act.stamp < limit) and place.sees(act.position) and authority.valid_policy(act):
-            current = act
-    moved = current is not None
-    while moved and current is not None:
-        moved = False
-        for act in authority.policies:
-            claim = act.claim
-            assert isinstance(claim, Policy)
-            if (
-                act.stamp > current.stamp
-                and current.position in claim.tightens
-                and act.place.sees(current.position)
-                and place.seq >= claim.cuts.get(place.feed, 0)
-                and not authority.floors.below(act, place)
-                and authority.signed_by_writer(act)
-                and not expired(act)
-                and authority.permits(act.place, OWNERS, current.stamp)
-            ):
-                current, moved = act, True
-                break
+    current = authority.last_policy(place, limit)
+    while current is not None and (tighter := next(_tighter(authority, place, current), None)):
+        current = tighter
     if current is None:
         return DEFAULT_POLICY
     assert isinstance(current.claim, Policy)
     return current.claim
+
+
+def _tighter(authority: Authority, place: Place, current: Act) -> Iterator[Act]:
+    """Yield the policies that replace one at a place that may not have seen them. They mean all that they have seen."""
+    for act in authority.tightenings(current.stamp):
+        claim = act.claim
+        assert isinstance(claim, Policy)
+        if (
+            act.place.sees(current.position)
+            and place.seq >= claim.cuts.get(place.feed, 0)
+            and not authority.floors.below(act, place)
+            and authority.signed_by_writer(act)
+            and not expired(act)
+            and authority.permits(act.place, OWNERS, current.stamp)
+        ):
+            yield act

@@ -25,6 +25,7 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
+from antiphon.halo.rights.grant_checks import may_take, means
 
 _NO_OWN_ADMISSION = because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
 _EXPIRED = because(Reason.ACT_EXPIRED, "it had expired when it was written")
@@ -33,7 +34,7 @@ _NOT_ADMITTED = because(Reason.NO_ADMISSION, "its feed's first block has not see
 _NOT_THE_GENESIS = because(Reason.ACT_GENESIS, "it is not the genesis of this party")
 _NOT_IN_PARENT = because(Reason.ROLE, "its founder may not write in the parent party")
 _MAY_NOT_ADMIT = because(Reason.ADMITS, "its issuer may not admit this")
-_MAY_NOT_TAKE = because(Reason.NARROWS, "its issuer may not take from any of the admissions that it names")
+_MAY_NOT_TAKE = because(Reason.NARROWS, "its issuer may not take from any admission of its subject that it has seen")
 _MAY_NOT_END = because(Reason.ENDS_DEVICE, "only an identity, or a device for itself, may end its feeds")
 _UNSIGNED = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
 _OWNERS_ONLY = because(Reason.ROLE, "only owners set the policy")
@@ -86,9 +87,10 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if isinstance(claim, MemberAdmission | GroupAdmission):
         return "" if authority.valid_grant(act) else _MAY_NOT_ADMIT
     if isinstance(claim, Narrowing):
-        named = [authority.act(position) for position in claim.admissions]
-        bound = any(grant is not None and authority.binds(act, grant) for grant in named)
-        return "" if bound else _MAY_NOT_TAKE
+        # It may take nothing now: what it means may be void, or taken by others, and come back.
+        seen = authority.seen_last(claim.subject, claim.group, act.place)
+        may = any(means(authority, act, grant) and may_take(authority, act, grant) for grant in seen)
+        return "" if may else _MAY_NOT_TAKE
     if isinstance(claim, FeedEnd):
         owners = [owner for owner in authority.owners().values() if owner.device == claim.device]
         ended = any(authority.ends_device(act, claim, owner) for owner in owners)

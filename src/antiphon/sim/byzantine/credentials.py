@@ -52,12 +52,9 @@ def puppet(foe: Attacker) -> None:
 
 def coup(foe: Attacker) -> None:
     """As an editor, revoke all other members with cuts at zero, the founder first; some as expired."""
-    machine = foe.peer.member.machine
     for other in foe.others:
-        grants = machine.authority.granted(bytes(other.identity.key))
-        named = tuple(sorted(grant.position for grant in grants))
-        if named:
-            foe.append(Narrowing(named, frozenset(), {}, expired=foe.chance.random() < 0.3))
+        subject = bytes(other.identity.key)
+        foe.append(Narrowing(subject, frozenset(), {}, expired=foe.chance.random() < 0.3))
 
 
 def others_feeds(foe: Attacker) -> None:
@@ -92,9 +89,8 @@ def false_device(foe: Attacker) -> None:
 def own_policy(foe: Attacker) -> None:
     """Set a policy by which the attacker alone attests epochs, and editors may admit."""
     device = bytes(foe.peer.device.key)
-    known = tuple(sorted(act.position for act in foe.peer.member.machine.authority.policies))
     foe.append(Policy(editors_admit=True, attesters=(device,), generator=device))
-    foe.append(Policy(attesters=(device,), tightens=known, cuts={}))
+    foe.append(Policy(attesters=(device,), tightens=True, cuts={}))
 
 
 def erases_others(foe: Attacker) -> None:
@@ -143,12 +139,11 @@ def back_dated(foe: Attacker) -> None:
     me, device, control = foe.peer.identity, foe.peer.device, foe.key()
     word = foe.signed(DeviceAdmission(bytes(me.key), bytes(device.key)), me.pair, device.pair)
     claim = FeedAdmission(bytes(control.key), FeedKind.CONTROL, bytes(me.key), bytes(device.key), word)
-    founder = foe.peer.member.machine.authority.granted(bytes(foe.others[0].identity.key))
-    named = tuple(sorted(grant.position for grant in founder))
+    founder = bytes(foe.others[0].identity.key)
     drafts = [
         as_draft(foe.signed(claim, device.pair, control)),
         as_draft(foe.signed(MemberAdmission(bytes(me.key), _OWNER))),
-        as_draft(foe.signed(Narrowing(named, frozenset(), {}))),
+        as_draft(foe.signed(Narrowing(founder, frozenset(), {}))),
     ]
     seen = [entry for entry in foe.peer.member.machine.entries() if foe.chance.random() < 0.3]
     foe.push(foe.names(), *foe.stranger(control).extend(drafts, seen=seen), control=True)

@@ -1,0 +1,191 @@
+"""Runs: grants, or narrowings, of one feed that say the same.
+
+What a feed has seen only grows, and so do the stamps of its blocks. So the grants of a run that a place has seen are
+its first ones, and the narrowings of a run that have seen a grant are its last ones: one bisection answers for all.
+However often a member says the same, questions about it cost little.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import expired, given, subject_of
+from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, Narrowing, Position, Roles, with_implied
+
+_Key = TypeVar("_Key")
+
+
+def group_of(grant: Act) -> bytes:
+    """Return the group that a grant leads into; b"" if it gives roles itself."""
+    return grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
+
+
+class GrantKey(NamedTuple):
+    """The content of the grants in a run."""
+
+    feed: bytes
+    group: bytes
+    given: Roles
+    expires_ms: int
+    is_group: bool
+    own_word: bool  # signed by the key of the group
+
+    @classmethod
+    def of(cls, grant: Act) -> GrantKey:
+        """Return the key of the run that a grant belongs to."""
+        claim, group = grant.claim, group_of(grant)
+        is_group = isinstance(claim, MemberAdmission | GroupAdmission) and claim.is_group
+        return cls(grant.stamp.feed, group, given(grant), grant.expires_ms, is_group, group in grant.signers)
+
+
+class NarrowingKey(NamedTuple):
+    """The content of the narrowings in a run, without their cuts."""
+
+    feed: bytes
+    group: bytes  # b"": grants of any kind
+    left: Roles  # implied ones included
+    expired: bool
+    echo: bool
+    by_writer: bool  # signed by the device that wrote it
+    by_subject: bool
+    by_group: bool
+
+    @classmethod
+    def of(cls, act: Act, *, by_writer: bool) -> NarrowingKey:
+        """Return the key of the run that a narrowing belongs to."""
+        claim = act.claim
+        assert isinstance(claim, Narrowing)
+        return cls(
+            act.stamp.feed,
+            claim.group,
+            with_implied(claim.roles),
+            claim.expired,
+            claim.echo,
+            by_writer,
+            claim.subject in act.signers,
+            bool(claim.group) and claim.group in act.signers,
+        )
+
+    @property
+    def own_word(self) -> bool:
+        """True if the subject, or the group that is named, gives its own grants back."""
+        return self.by_subject or self.by_group
+
+
+class Run(Generic[_Key]):
+    """Acts of one feed with the same content, in the order of the feed, which is that of their stamps."""
+
+    __slots__ = ("acts", "feed", "key", "seqs")
+
+    def __init__(self, key: _Key, feed: bytes) -> None:
+        self.key = key
+        self.feed = feed
+        self.acts: list[Act] = []
+        self.seqs: list[int] = []
+
+    def add(self, act: Act) -> None:
+        """Add the next act."""
+        self.acts.append(act)
+        self.seqs.append(act.stamp.seq)
+
+    def seen(self, place: Place) -> int:
+        """Return how many of the acts a place has seen."""
+        return bisect_left(self.seqs, place.reach(self.feed))
+
+    def before(self, seq: int) -> int:
+        """Return how many of the acts are before a block of their feed."""
+        return bisect_left(self.seqs, seq)
+
+    def older(self, limit: Stamp | None) -> int:
+        """Return how many of the acts are older than a stamp."""
+        return len(self.acts) if limit is None else bisect_left(self.acts, limit, key=_stamp)
+
+    def upto(self, stamp: Stamp | None) -> int:
+        """Return how many of the acts are not younger than a stamp, if any."""
+        return 0 if stamp is None else bisect_right(self.acts, stamp, key=_stamp)
+
+    def seeing(self, position: Position) -> int:
+        """Return the index of the first act that has seen a position."""
+        return bisect_left(self.acts, True, key=lambda act: act.place.sees(position))
+
+
+GrantRun = Run[GrantKey]
+NarrowingRun = Run[NarrowingKey]
+
+
+class GrantIndex:
+    """Grants by subject: all of them, and the valid ones in runs."""
+
+    def __init__(self) -> None:
+        self.all: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
+        self.expiring = False
+        self.copies: dict[bytes, list[Act]] = defaultdict(list)  # admissions with a group's word, by digest
+        self._said: dict[bytes, dict[tuple[bytes, bytes], Run[None]]] = defaultdict(dict)
+        self._valid: dict[bytes, dict[GrantKey, GrantRun]] = {}
+
+    def add(self, grant: Act) -> None:
+        """Take a grant, valid or void."""
+        subject, group, feed = subject_of(grant), group_of(grant), grant.stamp.feed
+        insort(self.all[subject], grant, key=_stamp)
+        self.expiring = self.expiring or bool(grant.expires_ms)
+        if group in grant.signers:
+            insort(self.copies[grant.digest], grant, key=_stamp)
+        self._said[subject].setdefault((group, feed), Run(None, feed)).add(grant)
+
+    def seen_last(self, subject: bytes, group: bytes, place: Place) -> Iterator[Act]:
+        """Yield the last grant to a subject (into one group, or of any kind) that a place has seen in each feed."""
+        for (into, _), run in self._said.get(subject, {}).items():
+            count = run.seen(place) if group in (b"", into) else 0
+            if count:
+                yield run.acts[count - 1]
+
+    def clear(self) -> None:
+        """Forget which grants are valid."""
+        self._valid.clear()
+
+    def settle(self, grant: Act) -> None:
+        """Take a valid grant. They come oldest first."""
+        key = GrantKey.of(grant)
+        self._valid.setdefault(subject_of(grant), {}).setdefault(key, Run(key, key.feed)).add(grant)
+
+    def runs(self, subject: bytes) -> Iterable[GrantRun]:
+        """Return the valid grants to a subject."""
+        found = self._valid.get(subject)
+        return () if found is None else found.values()
+
+
+class NarrowingIndex:
+    """Narrowings by subject, in runs."""
+
+    def __init__(self) -> None:
+        self._runs: dict[bytes, dict[NarrowingKey, NarrowingRun]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, act: Act, *, by_writer: bool) -> None:
+        """Take a narrowing. One that had expired when it was written binds nothing."""
+        key = NarrowingKey.of(act, by_writer=by_writer)
+        if isinstance(act.claim, Narrowing) and not expired(act):
+            self._runs.setdefault(act.claim.subject, {}).setdefault(key, Run(key, key.feed)).add(act)
+
+    def runs(self, subject: bytes) -> Iterable[NarrowingRun]:
+        """Return the narrowings of a subject."""
+        found = self._runs.get(subject)
+        return () if found is None else found.values()
+
+    def of(self, grant: Act) -> Iterator[NarrowingRun]:
+        """Yield the narrowings that mean a grant, if they have seen it."""
+        group = group_of(grant)
+        for run in self.runs(subject_of(grant)):
+            if run.key.group in (b"", group):
+                yield run
+
+
+def _stamp(act: Act) -> Stamp:
+    return act.stamp

@@ -1,0 +1,174 @@
+"""What narrows can always be written, and nobody comes back from it (rule 24; attacks 3, 7 and 12)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import NotAuthorised
+from antiphon.halo.credentials.claims import EDITORS, FeedEnd, GroupAdmission, MemberAdmission, Policy, Role
+from antiphon.halo.member.membership import Membership
+from antiphon.testing.parties import Actor, Rehearsal, pair_of
+from antiphon.testing.peers import Peer, Peers
+
+
+def member(peer: Peer) -> Membership:
+    assert peer.member is not None
+    return peer.member
+
+
+def company(*names: str, role: Role = Role.OWNER) -> tuple[Rehearsal, list[Actor]]:
+    """A party of Alice and these others, who have all joined and heard of everything."""
+    rehearsal = Rehearsal()
+    actors = [rehearsal.founder("alice"), *(rehearsal.actor(name) for name in names)]
+    for actor in actors[1:]:
+        actors[0].admit(actor, role)
+    for actor in actors[1:]:
+        actor.hear(actors[0])
+        actor.join()
+    tell(actors)
+    return rehearsal, actors
+
+
+def tell(actors: list[Actor]) -> None:
+    for actor in actors:
+        actor.hear(*actors)
+
+
+def roles(of: Actor, who: Actor | bytes) -> set[Role]:
+    found = of.state.member(who.identity.key if isinstance(who, Actor) else who)
+    return set() if found is None else set(found.roles)
+
+
+# -- a revoked editor comes back
+
+
+def test_a_revoked_editor_stays_out_when_another_who_narrowed_it_ends_its_own_feed() -> None:
+    """X narrows Eve, then Alice narrows her, too; X ends its own feed before its narrowing. Alice's still holds."""
+    rehearsal, (alice, x) = company("x")
+    eve = rehearsal.actor("eve")
+    x.admit(eve, Role.EDITOR)
+    alice.hear(x)
+    eve.hear(x)
+    eve.join()
+    tell([alice, x, eve])
+    x.narrow(eve)
+    alice.hear(x)
+    assert roles(alice, eve) == set(), "there is no admission with roles left that Alice could name"
+    alice.narrow(eve)
+    assert not alice.state.voids
+    phone = rehearsal.actor("x", "phone")
+    phone.hear(alice)
+    phone.join()
+    phone.write(FeedEnd(x.identity.key, x.device.key, {x.control.key: 2}), [x.identity])  # keeps Eve's admission
+    tell([alice, phone, eve])
+    for actor in (alice, phone, eve):
+        assert roles(actor, eve) == set()
+    eve.admit(pair_of("puppet").key, Role.READER)
+    alice.hear(eve)
+    assert roles(alice, pair_of("puppet").key) == set()
+
+
+def test_a_void_admission_that_comes_back_was_narrowed(tmp_path: Path) -> None:
+    """Y admits Eve past the cut by which X revoked Y, so the admission is void; X takes its revocation back."""
+    rehearsal, (alice, x, y) = company("x", "y")
+    eve = rehearsal.actor("eve")
+    y.admit(eve, Role.EDITOR)
+    x.narrow(y, cuts={y.control.key: 1})
+    tell([alice, x, y])
+    assert roles(alice, eve) == set()
+    alice.narrow(eve)
+    assert [void.stamp.feed for void in alice.state.voids] == [y.control.key], "Alice's narrowing may take nothing now"
+    phone = rehearsal.actor("x", "phone")
+    phone.hear(alice)
+    phone.join()
+    phone.write(FeedEnd(x.identity.key, x.device.key, {x.control.key: 1}), [x.identity])
+    tell([alice, phone])
+    assert Role.OWNER in roles(alice, y), "X has taken it back"
+    assert roles(alice, eve) == set()
+
+
+def test_whoever_is_out_can_be_revoked_again(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice, x, eve = peers.add("alice"), peers.add("x", Role.OWNER), peers.add("eve", Role.EDITOR)
+        peers.sync()
+        member(x).revoke(eve.key)
+        peers.sync()
+        member(alice).revoke(eve.key)
+        peers.sync()
+        assert not member(alice).state.voids
+        member(x).end_device(bytes(x.device.key), x.identity)
+        peers.sync()
+        alice.restart()
+        assert member(alice).state.member(eve.key) is None
+        with pytest.raises(NotAuthorised):
+            member(eve).admit(pair_of("puppet").key, EDITORS)
+
+
+# -- a tighter policy is escaped
+
+
+def test_void_policies_push_nothing_out_of_what_a_tighter_policy_replaces() -> None:
+    """Bob, an editor, writes 300 void policies: Alice's tighter one still replaces the loose one that he has seen."""
+    rehearsal, (alice, bob) = company("bob", role=Role.EDITOR)
+    alice.write(Policy(editors_admit=True))
+    bob.hear(alice)
+    for _ in range(300):
+        bob.write(Policy(editors_admit=True))
+    alice.hear(bob)
+    alice.write(Policy(tightens=True, cuts={bob.control.key: bob.machine.length(bob.control.key)}))
+    bob.admit(pair_of("puppet").key, Role.EDITOR)  # has not heard of it, or says so
+    alice.hear(bob)
+    assert roles(alice, pair_of("puppet").key) == set()
+    assert (
+        rehearsal.machine([feed for feed, blocks in rehearsal.blocks().items() for _ in blocks]).state() == alice.state
+    )
+
+
+# -- an identity's key is no group's
+
+
+def test_the_key_of_an_identity_lets_nobody_in() -> None:
+    """Eve, an editor, calls her own identity a group, and takes a puppet into it."""
+    rehearsal, (alice, eve) = company("eve", role=Role.EDITOR)
+    puppet = rehearsal.actor("puppet")
+    eve.group(eve.identity.key, puppet.identity.key, [eve.identity])
+    alice.hear(eve)
+    assert roles(alice, puppet) == set()
+    assert [void.reason for void in alice.state.voids] == ["its issuer may not admit this"]
+    eve.write(GroupAdmission(eve.identity.key, pair_of("team").key, is_group=True), [eve.identity])
+    eve.group(pair_of("team").key, puppet.identity.key, [pair_of("team")])
+    alice.hear(eve)
+    assert roles(alice, puppet) == set()
+
+
+def test_the_key_of_a_group_that_an_owner_admitted_as_one_lets_others_in() -> None:
+    rehearsal, (alice, eve) = company("eve", role=Role.EDITOR)
+    team, crew, puppet = pair_of("team"), pair_of("crew"), rehearsal.actor("puppet")
+    alice.admit(team.key, Role.EDITOR, is_group=True)
+    eve.hear(alice)
+    eve.write(GroupAdmission(team.key, crew.key, is_group=True), [team])
+    eve.group(crew.key, puppet.identity.key, [crew])
+    alice.hear(eve)
+    assert roles(alice, puppet) == {Role.EDITOR}
+    alice.narrow(team.key)
+    assert roles(alice, puppet) == set()
+    eve.hear(alice)
+    eve.group(team.key, pair_of("late").key, [team])
+    alice.hear(eve)
+    assert roles(alice, pair_of("late").key) == set(), "it has no more than the group"
+    alice.admit(team.key, Role.EDITOR, is_group=True)
+    assert roles(alice, puppet) == roles(alice, pair_of("late").key) == {Role.EDITOR}
+
+
+def test_editors_admit_no_groups_whose_keys_let_others_in() -> None:
+    """By a policy that lets editors admit, Eve could admit a key that goes on after a tighter policy."""
+    _, (alice, eve) = company("eve", role=Role.EDITOR)
+    alice.write(Policy(editors_admit=True))
+    eve.hear(alice)
+    eve.write(MemberAdmission(pair_of("team").key, EDITORS, is_group=True))
+    eve.admit(pair_of("friend").key, Role.READER)
+    alice.hear(eve)
+    assert roles(alice, pair_of("team").key) == set()
+    assert roles(alice, pair_of("friend").key) == {Role.READER}
