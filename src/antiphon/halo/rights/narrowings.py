@@ -1,4 +1,4 @@
-"""What narrowings take from a grant at a place, asked of whole runs at once."""
+"""Narrowings: how much of a grant they leave at a place, asked of a run at once."""
 
 from __future__ import annotations
 
