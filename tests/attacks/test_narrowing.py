@@ -136,7 +136,7 @@ def test_the_key_of_an_identity_lets_nobody_in() -> None:
     eve.group(eve.identity.key, puppet.identity.key, [eve.identity])
     alice.hear(eve)
     assert roles(alice, puppet) == set()
-    assert [void.reason for void in alice.state.voids] == ["its issuer may not admit this"]
+    assert [void.reason for void in alice.state.voids] == ["its issuer may not admit this [rights.admits]"]
     eve.write(GroupAdmission(eve.identity.key, pair_of("team").key, is_group=True), [eve.identity])
     eve.group(pair_of("team").key, puppet.identity.key, [pair_of("team")])
     alice.hear(eve)
