@@ -11,6 +11,9 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 NOT_QUICK := docs examples mesh testing halo/finality test_doctests.py test_fuzz.py
 
 .DEFAULT_GOAL := help
+# Each soak explores other seeds.
+FIRST_SEED := $(or $(ANTIPHON_FIRST_SEED),$(shell date +%s))
+
 .PHONY: help demo test quick soak lint bench fuzz proto lock clean
 
 help: ## list the targets
@@ -44,7 +47,8 @@ quick: $(STAMP) ## the quick tests only, under two minutes
 	@ANTIPHON_QUICK=1 $(PYTEST) -q -m "not slow" $(addprefix --ignore=tests/,$(NOT_QUICK))
 
 soak: $(STAMP) $(NODE) ## all tests with far larger budgets, and those that `make test` skips (hours)
-	@ANTIPHON_SOAK=1 $(PYTEST) -q
+	@echo "antiphon: soaking; ANTIPHON_FIRST_SEED=$(FIRST_SEED) plays the same seeds again"
+	@ANTIPHON_SOAK=1 ANTIPHON_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -q
 	@$(MAKE) fuzz SECONDS_EACH=120
 
 fuzz: $(STAMP) ## coverage-guided fuzzing of every decoder: make fuzz SECONDS_EACH=60

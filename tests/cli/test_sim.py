@@ -17,6 +17,7 @@ from antiphon.sim.run import BrokenLaw, Outcome
 from antiphon.sim.scenario import ActKind, Scenario, make
 from antiphon.sim.trace import Event, Kind, Trace
 
+SEARCH = ("sim", "search", "--jobs", 1)  # in this process
 SMALL = ("--peers", 3, "--messages", 12, "--epochs", 1)
 
 
@@ -126,22 +127,22 @@ def test_faults_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_search_in_which_all_laws_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = play_with(monkeypatch, FakeRun())
-    answer = told("sim", "search", "--seeds", 3, "--from", 10)
+    answer = told(*SEARCH, "--seeds", 3, "--from", 10)
     assert (answer["runs"], answer["seeds"], answer["messages"], answer["found"]) == (3, [10, 13], 36, None)
     assert [scenario.seed for scenario in fake.played] == [10, 11, 12]
-    assert "3, seeds 10 to 12" in call("sim", "search", "--seeds", 3, "--from", 10).stdout
+    assert "3, seeds 10 to 12" in call(*SEARCH, "--seeds", 3, "--from", 10).stdout
 
 
 def test_a_search_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     play_with(monkeypatch, FakeRun())
-    assert told("sim", "search", "--minutes", 0)["runs"] == 1
+    assert told(*SEARCH, "--minutes", 0)["runs"] == 1
 
 
 def test_a_search_shrinks_what_it_finds_and_the_rest_can_be_played(
     monkeypatch: pytest.MonkeyPatch, parting: int, tmp_path: Path
 ) -> None:
     fake = play_with(monkeypatch, FakeRun(breaks=parting))
-    done = call("sim", "search", "--svg", tmp_path / "a.svg", "--json")
+    done = call(*SEARCH, "--svg", tmp_path / "a.svg", "--json")
     assert done.exit_code == 1
     answer = json.loads(done.stdout)
     found = answer["found"]
@@ -159,7 +160,7 @@ def test_a_search_shrinks_what_it_finds_and_the_rest_can_be_played(
 
 def test_people_are_shown_the_shrunk_trace(monkeypatch: pytest.MonkeyPatch, parting: int) -> None:
     play_with(monkeypatch, FakeRun(breaks=parting))
-    done = call("sim", "search")
+    done = call(*SEARCH)
     assert done.exit_code == 1
     assert "✗ nothing lost: bob lacks it" in done.stderr
     assert f"BROKEN by seed {parting}" in done.stdout
@@ -170,7 +171,7 @@ def test_people_are_shown_the_shrunk_trace(monkeypatch: pytest.MonkeyPatch, part
 
 def test_an_interrupted_search_tells_what_it_has_seen(monkeypatch: pytest.MonkeyPatch, parting: int) -> None:
     play_with(monkeypatch, FakeRun(interrupt_at=3))
-    done = call("sim", "search", "--json")
+    done = call(*SEARCH, "--json")
     assert done.exit_code == 130
     answer = json.loads(done.stdout)
     assert (answer["runs"], answer["interrupted"], answer["found"]) == (2, True, None)
@@ -178,7 +179,7 @@ def test_an_interrupted_search_tells_what_it_has_seen(monkeypatch: pytest.Monkey
 
 def test_what_was_found_is_told_though_shrinking_was_interrupted(monkeypatch: pytest.MonkeyPatch, parting: int) -> None:
     play_with(monkeypatch, FakeRun(breaks=parting, interrupt_at=parting + 2))
-    done = call("sim", "search", "--json")
+    done = call(*SEARCH, "--json")
     assert done.exit_code == 1
     answer = json.loads(done.stdout)
     assert answer["interrupted"]
@@ -207,6 +208,6 @@ def test_acts_that_are_not_there_are_refused(text: str) -> None:
 def test_the_search_plays_what_the_run_plays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what stands behind `again:` would be another run."""
     fake = play_with(monkeypatch, FakeRun())
-    call("sim", "search", "--seeds", 1, "--from", 5, "--faults", "parts, loss")
+    call(*SEARCH, "--seeds", 1, "--from", 5, "--faults", "parts, loss")
     call("sim", "run", "--seed", 5, "--faults", "parts,loss")
     assert fake.played[0] == fake.played[1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.core.errors import NotAuthorised
 from antiphon.halo.credentials.claims import EpochGenesis, MemberAdmission, Position, Role
 from antiphon.model.factory import ModelFactory
 from antiphon.party.live.item import Item
@@ -18,6 +19,7 @@ from antiphon.sim.peer import SimPeer
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import Cast, Rules, Scenario
 from antiphon.sim.trace import Kind
+from antiphon.sim.workload import MODELS, Workload
 
 pytestmark = pytest.mark.slow
 
@@ -228,6 +230,21 @@ def test_rule_8_ended_feeds_never_come_back(begin: Begin) -> None:
     see(play["carol"], item).edit("set", "again", "in a new feed")
     play.end()
     assert play.shown(item.id) == [{"again": "in a new feed"}] * 3
+
+
+def test_rule_8_who_was_revoked_is_told_that_it_may_not_write(begin: Begin) -> None:
+    """By every kind of edit, as an application would be. A model's own proposals went round the party's authority."""
+    play = begin("alice", "bob", "carol")
+    items = [note(play["alice"], model) for model in MODELS]
+    play.pass_time()
+    play.stage._revoke(play["carol"])
+    play.pass_time()
+    play["carol"].member.control = play["carol"].member.data = None  # as after a restart
+    workload = Workload(items=[bytes(item.id) for item in items])
+    for seed in range(40):
+        workload.write(play["carol"], 1, seed)
+    assert {type(error) for error in workload.refused} == {NotAuthorised}
+    play.end()
 
 
 def test_rule_9_an_epoch_and_a_revocation_that_cross_have_one_judge(begin: Begin) -> None:

@@ -1,13 +1,17 @@
-"""The workload: which items edits go to."""
+"""The workload: which items edits go to, and what must show of them."""
 
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from antiphon.core.stamp import Stamp
+from antiphon.sim import workload as simworkload
+from antiphon.sim.disk import Crashed
 from antiphon.sim.workload import Workload
 
 
@@ -17,3 +21,30 @@ def test_people_who_are_busy_stay_with_an_item(stay: int, wanted: list[int], mon
     monkeypatch.setattr(Workload, "_find", lambda *_: next(items))
     workload, nobody = Workload(stay=stay), Any
     assert [workload._choose(nobody, random.Random(1)) for _ in wanted] == wanted  # type: ignore[arg-type]
+
+
+class Written(NamedTuple):
+    """An item of a model in which tokens stay, as far as `_rehearsed` looks at it."""
+
+    value: list[str]
+    model: tuple[str, int] = ("antiphon/messenger", 1)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_token_that_was_removed_right_before_a_crash_need_not_show(
+    crashes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the crash was seen, and the removal was on the disk: the law said that a post was dropped."""
+
+    def redact(item: Any, *_: Any) -> Stamp:
+        item.value.remove("<alice 1>")
+        if crashes:
+            raise Crashed
+        return Stamp(1, bytes(32), 0)
+
+    monkeypatch.setattr(simworkload, "_rehearsed", redact)
+    workload, item, nobody = Workload(), Written(["<alice 1>", "<alice 2>"]), Any
+    with pytest.raises(Crashed) if crashes else nullcontext():
+        workload._rehearsed(item, nobody, random.Random(1))  # type: ignore[arg-type]
+    assert "<alice 1>" in workload.taken_away
+    assert crashes or "<alice 2>" not in workload.taken_away

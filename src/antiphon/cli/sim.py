@@ -6,8 +6,11 @@ Both end with 0 if all laws hold, with 1 if a law is broken, and with 130 if the
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import count as count_from
 from pathlib import Path
@@ -94,6 +97,7 @@ def search(
     epochs: Epochs = 2,
     messages: Messages = 60,
     faults: Faults = "all",
+    jobs: Annotated[int, typer.Option("--jobs", help="Processes that play; 0: one for each core.", min=0)] = 0,
     svg: SvgFile = None,
     trace: TraceFile = None,
     as_json: Json = False,
@@ -104,9 +108,9 @@ def search(
     interrupted = False
     try:
         with _progress(as_json) as progress:
-            failed = _look(
-                tally, progress, minutes, seeds, lambda seed: _scenario(seed, peers, messages, epochs, faults)
-            )
+            numbers = count_from(begin) if seeds is None else iter(range(begin, begin + seeds))
+            scenarios = (_scenario(seed, peers, messages, epochs, faults) for seed in numbers)
+            failed = _look(tally, progress, minutes, seeds, scenarios, jobs or os.cpu_count() or 1)
             if failed is not None:
                 found = _unshrunk(failed)  # in case that the next step is interrupted
                 found = _shrink(failed, progress)
@@ -158,6 +162,7 @@ class _Tally:
             "met": dict(sorted(self.met.items())),
             "virtual_seconds": round(self.virtual_ms / 1_000, 1),
             "seconds": round(self.seconds, 2),
+            "seeds_per_minute": round(60 * self.runs / max(self.seconds, 0.01)),
         }
 
 
@@ -177,21 +182,25 @@ def _play(scenario: Scenario, progress: Any) -> Outcome:
         return play_safely(scenario)  # the same once more, so that the error is a broken law
 
 
-def _look(tally: _Tally, progress: Progress, minutes: float, seeds: int | None, scenario: Any) -> Outcome | None:
+def _look(
+    tally: _Tally, progress: Progress, minutes: float, seeds: int | None, scenarios: Iterator[Scenario], jobs: int
+) -> Outcome | None:
     """Return the first outcome that breaks a law, or None when the time or the seeds are used up."""
     from antiphon.sim.search import search as play_all
 
     task = progress.add_task("seeds", total=1.0)
-    numbers = count_from(tally.begin) if seeds is None else iter(range(tally.begin, tally.begin + seeds))
-    for outcome in play_all(map(scenario, numbers)):
-        tally.add(outcome)
-        if not outcome.ok:
-            return outcome
-        share = max(tally.seconds / (minutes * 60) if minutes else 1.0, tally.runs / seeds if seeds else 0.0)
-        text = f"seed {outcome.scenario.seed}: {tally.runs} runs, {tally.messages:,} messages, {tally.epochs} epochs"
-        progress.update(task, completed=min(share, 1.0), description=text)
-        if share >= 1:
-            break
+    with closing(play_all(scenarios, jobs=jobs)) as outcomes:
+        for outcome in outcomes:
+            tally.add(outcome)
+            if not outcome.ok:
+                return outcome
+            share = max(tally.seconds / (minutes * 60) if minutes else 1.0, tally.runs / seeds if seeds else 0.0)
+            text = (
+                f"seed {outcome.scenario.seed}: {tally.runs} runs, {tally.messages:,} messages, {tally.epochs} epochs"
+            )
+            progress.update(task, completed=min(share, 1.0), description=text)
+            if share >= 1:
+                break
     return None
 
 
@@ -368,7 +377,7 @@ def _tell_search(answer: dict[str, Any], found: Failure | None) -> None:
         "epochs": f"{answer['epochs']:,}",
         "faults met": _said(answer["met"]),
         "virtual time": f"{answer['virtual_seconds']:,} s",
-        "real time": f"{seconds:,} s, {answer['runs'] / seconds:.1f} runs/s",
+        "real time": f"{seconds:,} s, {answer['seeds_per_minute']:,} seeds/minute",
         "laws": "all hold" if found is None else f"BROKEN by seed {found.seed}",
     }
     if answer["interrupted"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 import time
@@ -23,7 +24,7 @@ from antiphon.sim.peer import SimPeer
 from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, ActKind, Rules, Scenario
 from antiphon.sim.trace import Kind, Trace
 from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
-from antiphon.sim.world import World, rare_gc
+from antiphon.sim.world import Endless, Limits, World, rare_gc
 
 SETTLE_MS = 2 * TIMEOUT_MAX_MS  # all is quiet if nothing moves for so long
 QUIET_MS_MAX = 3_600_000  # a run that is not quiet by then counts as endless
@@ -74,14 +75,16 @@ def run(
     progress: Progress | None = None,
     folder: str | Path | None = None,
     trace: Trace | None = None,
+    limits: Limits | None = None,
 ) -> Outcome:
     """Play a scenario. With `keep_all`, the trace has every protocol message.
 
-    A caller that passes a `trace` keeps the events up to an exception, if the run ends with one.
+    A caller that passes a `trace` keeps the events up to an exception, if the run ends with one. A run that uses up
+    its limits breaks the law *quiet*.
     """
     began = time.perf_counter()
     with rare_gc(), verified_once(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
-        stage = Stage(scenario, Path(place), models or _standard(), keep_all=keep_all, trace=trace)
+        stage = Stage(scenario, Path(place), models or _standard(), keep_all=keep_all, trace=trace, limits=limits)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))
         finally:
@@ -107,9 +110,10 @@ class Stage:
         *,
         keep_all: bool = False,
         trace: Trace | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.scenario = scenario
-        self.world = World(scenario.seed, trace)
+        self.world = World(scenario.seed, trace, limits or scenario.limits._replace(seconds=math.inf))
         self.network = Network(self.world, CALM, keep_all=keep_all)
         many = sum(act.count for act in scenario.acts if act.what is ActKind.WRITE) > MESSAGES_MANY
         self.workload = Workload(MOSTLY_OBJECTS, odd=0.002, batches=0.7, sure=True, stay=8) if many else Workload()
@@ -127,6 +131,30 @@ class Stage:
 
     def play(self, progress: Progress) -> Outcome:
         """Play all acts, wait for quiet, and check the laws."""
+        world = self.world
+        try:
+            endless = "" if self._play_acts(progress) else f"something still moves after {QUIET_MS_MAX // 1000} s"
+        except Endless as error:
+            endless = str(error)
+        outcome = Outcome(self.scenario, world.trace, virtual_ms=world.now_ms)
+        progress(1.0, "checking the laws")
+        for law, check in laws.LAWS.items() if not endless else ():
+            found = [BrokenLaw(law, text) for text in check(self)]
+            world.record(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
+            outcome.broken += found
+        if endless:
+            broken = BrokenLaw("quiet", endless)
+            world.record(Kind.CHECK, text=str(broken), other=broken.law)
+            outcome.broken.append(broken)
+        outcome.messages = len(self.workload.written)
+        outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
+        outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
+        outcome.sent, outcome.lost = self.network.sent, self.network.lost
+        outcome.repeated, outcome.overtaken = self.network.repeated, self.network.overtaken
+        return outcome
+
+    def _play_acts(self, progress: Progress) -> bool:
+        """Play all acts, and run until all is quiet. Return False if it never is."""
         scenario, world = self.scenario, self.world
         self._set_up()
         self.network.weather = scenario.weather
@@ -139,23 +167,7 @@ class Stage:
             if place % 32 == 0:
                 progress(place / count, f"{world.now_ms / 1000:.0f} s of virtual time")
         progress(1.0, "waiting for quiet")
-        quiet = self._calm_down()
-        outcome = Outcome(scenario, world.trace, virtual_ms=world.now_ms)
-        progress(1.0, "checking the laws")
-        for law, check in laws.LAWS.items() if quiet else ():
-            found = [BrokenLaw(law, text) for text in check(self)]
-            world.record(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
-            outcome.broken += found
-        if not quiet:
-            broken = BrokenLaw("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s")
-            world.record(Kind.CHECK, text=str(broken), other=broken.law)
-            outcome.broken.append(broken)
-        outcome.messages = len(self.workload.written)
-        outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
-        outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
-        outcome.sent, outcome.lost = self.network.sent, self.network.lost
-        outcome.repeated, outcome.overtaken = self.network.repeated, self.network.overtaken
-        return outcome
+        return self._calm_down()
 
     def _set_up(self) -> None:
         """Found the party. All but the late peers join, in calm weather, and the founder sets the policy."""

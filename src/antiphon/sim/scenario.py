@@ -12,6 +12,7 @@ from typing import Any
 
 from antiphon.core.errors import InvalidInput
 from antiphon.sim.network import CALM, Weather
+from antiphon.sim.world import Limits
 
 PEERS_MAX = 200
 PACE_MS_MAX = 800
@@ -133,6 +134,12 @@ class Scenario:
     pace_ms: int = 20  # the time for which a peer collects news before it works on them together
     open_items: int = 1_024  # items that a peer holds in memory
     faults: frozenset[Fault] = frozenset()  # the kinds of faults that occur
+
+    @property
+    def limits(self) -> Limits:
+        """What a run of this size may take."""
+        written = sum(act.count for act in self.acts if act.what is ActKind.WRITE)
+        return Limits.of(len(self.cast.names), written)
 
     def without(self, gone: Iterable[int]) -> Scenario:
         """The scenario without the acts at these indexes."""

@@ -146,14 +146,15 @@ class Workload:
         """Write a mutation that the model itself proposes (`rehearse`). It may remove tokens."""
         if item.model[0] not in STAYING:
             return _rehearsed(item, peer, chance)
-        before = set(_TOKEN.findall(repr(item.value)))
+        before = set(_TOKEN.findall(repr(item.value))) - self.taken_away
+        self.taken_away |= before  # before the call: the peer may crash right after it has written the mutation
         stamp = _rehearsed(item, peer, chance)
-        self.taken_away |= before.difference(_TOKEN.findall(repr(item.value)))
+        self.taken_away -= before.intersection(_TOKEN.findall(repr(item.value)))
         return stamp
 
 
 def _rehearsed(item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
-    feed = bytes(peer.member.open_data_feed().feed)
+    feed = bytes(peer.party.authority.writer().feed)  # as an edit does: it raises if this device may not write
 
     def think(model: Model[Any], state: Any) -> bytes:
         return model.rehearse(state, chance, feed)

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import gc
 import heapq
+import math
 import random
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from antiphon.sim.trace import Event, Kind, Trace
 
 START_MS = 1_700_000_000_000  # the time on clocks when a run begins
 _ALLOCATED = 200_000  # allocations between two garbage collections
-EVENTS_MAX = 5_000_000  # a run with more calls is considered endless
+EVENTS_MAX = 5_000_000  # if nothing else is said
+
+
+class Endless(BaseException):
+    """A run has used up its limits. No code of a peer handles it, wherever it is raised."""
+
+
+class Limits(NamedTuple):
+    """What a run may take before it is considered endless."""
+
+    events: int
+    seconds: float = math.inf  # of real time
+
+    @classmethod
+    def of(cls, peers: int, messages: int) -> Limits:
+        """Return many times what a run of this size takes."""
+        return cls(50_000 + 20_000 * peers + 100 * messages, 60 + 5 * peers + messages * peers / 20)
 
 
 @contextmanager
@@ -26,14 +47,35 @@ def rare_gc() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Raise `Endless` in code that takes longer, wherever it is. Only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise Endless(f"the run does not end: {seconds:.0f} s, in one event")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class World:
     """A queue of calls, ordered by time, and by the order of scheduling at equal times."""
 
-    def __init__(self, seed: int, trace: Trace | None = None) -> None:
+    def __init__(self, seed: int, trace: Trace | None = None, limits: Limits | None = None) -> None:
         self.chance = random.Random(f"antiphon {seed}")  # noqa: S311
         self.now_ms = 0
         self.trace = Trace() if trace is None else trace
         self.events = 0
+        self._limits = limits or Limits(EVENTS_MAX)
+        self._began = time.monotonic()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._asked = 0
 
@@ -52,12 +94,18 @@ class World:
         while self._queue and self._queue[0][0] <= until_ms:
             self.now_ms, _, act = heapq.heappop(self._queue)
             self.events += 1
-            if self.events > EVENTS_MAX:
-                raise RuntimeError(f"the run does not end: {EVENTS_MAX} events until {self.now_ms} ms")
+            self._check_limits()
             act()
             done = True
         self.now_ms = max(self.now_ms, until_ms)
         return done
+
+    def _check_limits(self) -> None:
+        events, seconds = self._limits
+        if self.events > events:
+            raise Endless(f"the run does not end: {events} events until {self.now_ms} ms of virtual time")
+        if time.monotonic() - self._began > seconds:
+            raise Endless(f"the run does not end: {seconds:.0f} s, for {self.now_ms} ms of virtual time")
 
     @property
     def next_ms(self) -> int | None:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -448,7 +448,7 @@ class Membership:
 
     def _append(self, signed: bytes) -> Stamp:
         if self.control is None:
-            raise FeedRetired(f"this device has no control feed in party {self.party.short}; `join` it first")
+            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
         self.control.see(*self.machine.entries())
         stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
         self.refresh()
