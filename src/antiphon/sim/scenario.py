@@ -137,7 +137,7 @@ class Scenario:
 
     @property
     def limits(self) -> Limits:
-        """What a run of this size may take."""
+        """The limits of a run of this size."""
         written = sum(act.count for act in self.acts if act.what is ActKind.WRITE)
         return Limits.of(len(self.cast.names), written)
 

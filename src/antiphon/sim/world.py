@@ -25,7 +25,7 @@ class Endless(BaseException):
 
 
 class Limits(NamedTuple):
-    """What a run may take before it is considered endless."""
+    """The events and the time after which a run is considered endless."""
 
     events: int
     seconds: float = math.inf  # of real time
