@@ -125,7 +125,9 @@ def test_larger_parties_keep_them_too(seed: int) -> None:
 @only_in_soak
 @pytest.mark.parametrize("seed", range(FIRST_SEED + 2_000, FIRST_SEED + 2_050))
 def test_parties_of_twenty_keep_them_too(seed: int) -> None:
-    hold(play_safely(make(seed, peers=20, messages=200, epochs=3)))
+    outcome = play_safely(make(seed, peers=20, messages=200, epochs=3))
+    hold(outcome)
+    assert outcome.messages
 
 
 #: Seeds that broke a law once, with the number of peers. docs/design/simulation.md says what they found.
@@ -134,7 +136,9 @@ FOUND = [(975107, 4), (930147, 7), (975125, 4), (900213, 4), (970100, 4)]
 
 @pytest.mark.parametrize(("seed", "peers"), FOUND)
 def test_what_broke_a_law_once_does_not_again(seed: int, peers: int) -> None:
-    hold(play_safely(make(seed, peers=peers)))
+    outcome = play_safely(make(seed, peers=peers))
+    hold(outcome)
+    assert outcome.epochs
 
 
 def test_a_seed_gives_the_same_trace_in_any_process() -> None:
