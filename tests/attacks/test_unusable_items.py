@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 from tests.party.epochs.epoch_acts import epoch
 
 from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import text_pb2
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.model.message import wrap
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
+from antiphon.model.text import edges
+from antiphon.model.text.runs import Run
 from antiphon.testing.peers import Peer, Peers
 
 SIBLINGS = 3000
@@ -55,3 +59,61 @@ def test_a_key_with_thousands_of_siblings_is_overwritten_and_deleted_by_one_smal
         epoch(peers)
         alice.restart()
         assert alice.party.item(note.id).value == {"title": "Eggs"}
+
+
+def spine(lamport: int, count: int) -> bytes:
+    """Characters each of which hangs to the left of the one before."""
+    proto = text_pb2.TextMutation()
+    for offset in range(count):
+        insert = proto.inserts.add(text="x", place=text_pb2.TEXT_PLACE_LEFT if offset else text_pb2.TEXT_PLACE_ROOT)
+        if offset:
+            insert.lamport, insert.offset = lamport, offset - 1
+    return proto.SerializeToString()
+
+
+def beside(feed: bytes, lamport: int, count: int) -> bytes:
+    """Characters of another writer beside each of a spine: beyond all that hangs further down."""
+    proto = text_pb2.TextMutation(feeds=[feed])
+    for offset in range(count):
+        insert = proto.inserts.add(text="y", place=text_pb2.TEXT_PLACE_LEFT, feed=1)
+        insert.lamport, insert.offset = lamport, offset
+    return proto.SerializeToString()
+
+
+def test_a_text_with_a_spine_takes_steps_in_proportion_and_is_edited_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+
+    def counted(run: Run, left: bool) -> Run | None:
+        nonlocal steps
+        steps += 1
+        return outer(run, left)
+
+    outer = edges._outer
+    with Peers(tmp_path) as peers:
+        alice, mallory, eve = peers.add("alice"), peers.add("mallory"), peers.add("eve")
+        note = alice.party.create("antiphon/text")
+        note.edit("insert", 0, "Milk")
+        peers.sync()
+        # Of two writers the one whose feed is the lesser goes left of the other.
+        lesser, greater = sorted((mallory, eve), key=lambda peer: peer.party.item(note.id).edit("insert", 0, "-").feed)
+        peers.sync()
+        monkeypatch.setattr(edges, "_outer", counted)
+        before = greater.party.item(note.id).edit("insert", 0, "-")
+        written = greater.forge(*drafts(note.id, [spine(before.lamport + 1, SIBLINGS)]))[-1]
+        assert written.lamport == before.lamport + 1
+        peers.sync()
+        lesser.party.item(note.id).edit("insert", 0, "-")  # its lamports are beyond the spine's now
+        lesser.forge(*drafts(note.id, [beside(written.feed, written.lamport, SIBLINGS)] * 3))
+        peers.sync()
+        assert steps < 3 * 40 * SIBLINGS, "each of three peers walks along the spine once or twice"
+        note.edit("delete", 0, 1)
+        note.edit("insert", 0, "m")
+        epoch(peers)
+        values = [peer.party.item(note.id).value for peer in peers.all]
+        assert values == values[:1] * 3
+        assert len(values[0]) == 8 + 4 * SIBLINGS
+        note.edit("delete", 0, len(values[0]))
+        peers.sync()
+        assert {peer.party.item(note.id).value for peer in peers.all} == {""}

@@ -220,10 +220,11 @@ def check_structure(state: TextState) -> None:
         leaf = leaf.after  # type: ignore[assignment]
     assert shown == state.length
     for writer in state.writers.values():
-        assert writer.starts == [run.start for run in writer.runs]
+        starts = [run.start for run in writer.runs]
+        assert all(writer.runs.at(run.start) is run for run in writer.runs)
         ends = [run.end for run in writer.runs]
-        assert all(end < start for end, start in zip(ends, writer.starts[1:], strict=False))
-        assert not writer.runs or (writer.last == ends[-1] < writer.floor)
+        assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
+        assert not ends or (writer.last == ends[-1] < writer.floor)
         assert all(run.text is None or len(run.text) == run.length for run in writer.runs)
         assert all(low >= writer.floor for low, _ in writer.doomed)
     assert sum(len(writer.runs) for writer in state.writers.values()) == len(in_document) - 1

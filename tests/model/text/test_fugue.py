@@ -57,12 +57,12 @@ def test_backspaces_move_the_end_of_a_run_and_split_nothing() -> None:
     sequence = typed("abcdef")
     writer = sequence.writer(ALICE)
     for lamport in (6, 5, 4):
-        sequence.delete(writer, lamport * LAMPORT, lamport * LAMPORT, own=True)
+        sequence.delete(writer, [(lamport * LAMPORT, lamport * LAMPORT)], own=True)
     assert [(run.text, run.length) for run in runs_of(sequence)] == [("abc", 3), (None, 3)]
     for lamport in (1, 2):
-        sequence.delete(writer, lamport * LAMPORT, lamport * LAMPORT, own=True)
+        sequence.delete(writer, [(lamport * LAMPORT, lamport * LAMPORT)], own=True)
     assert [(run.text, run.length) for run in runs_of(sequence)] == [(None, 2), ("c", 1), (None, 3)]
-    assert writer.starts == [run.start for run in writer.runs]
+    assert all(writer.runs.at(run.start) is run for run in writer.runs)
 
 
 def test_a_long_insertion_is_cut_into_runs_of_bounded_length() -> None:
@@ -83,7 +83,7 @@ def test_leaves_stay_small_and_positions_agree_with_the_text() -> None:
         put(sequence, chance.choice([ALICE, BOB]), lamport * LAMPORT, chance.choice("xyz"), parent, left=left)
         if lamport % 3 == 0:
             gone, place = sequence.find(chance.randrange(sequence.length))
-            sequence.delete(gone.writer, gone.clock(place), gone.clock(place), own=True)
+            sequence.delete(gone.writer, [(gone.clock(place), gone.clock(place))], own=True)
     text = text_of(sequence)
     leaf = sequence.head
     while leaf.after is not None:

@@ -4,6 +4,8 @@ Start reading at `fugue` for the tree of elements and at `model` for the command
 
 model            `TextModel`: commands, reading, cursors, and the model interface
 fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, positions
+edges            the first and the last run of a subtree, without walking down to it
+clock_order      `ClockOrder`: the runs of one writer by clock
 runs             runs of elements, and leaves of runs, in which a sequence is stored
 marks            `TextState`: a sequence and its formatting
 codec            mutations as protobuf, with all checks that need no state

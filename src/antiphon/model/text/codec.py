@@ -22,7 +22,7 @@ from antiphon.model.value import Value, read_value, to_proto, value_bytes
 from antiphon.model.wire import number_at, tag_numbers, varint
 
 OPS_MAX = 1 << 16
-INSERTS_MAX = 1 << 12  # fewer, because each may walk along an edge of the tree
+INSERTS_MAX = 1 << 12  # fewer, because each makes a run
 MARKS_MAX = 1 << 14
 MARK_NAMES_MAX = 256  # distinct names in a mutation
 MARK_NAME_MAX = 256

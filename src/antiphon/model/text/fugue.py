@@ -8,9 +8,11 @@ effect: an insertion waits for its parent, and a deletion of elements that have 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence as Ranges
+from itertools import takewhile
 
 from antiphon.core.errors import InvalidInput
+from antiphon.model.text.edges import end_of, hang_outside
 from antiphon.model.text.runs import (
     LAMPORT,
     LEAF_MAX,
@@ -25,6 +27,7 @@ from antiphon.model.text.runs import (
     next_to,
 )
 
+BURIED_MIN = 64  # runs that a deletion visits; the ranges of one that visits more are not visited again
 _NOBODY = Writer(b"")
 
 
@@ -55,7 +58,8 @@ class Sequence:
         """Append one typed character to its writer's last run. False, without effect, if more is needed."""
         if writer.last != parent or writer.units or writer.doomed or writer.waiting:
             return False
-        run = writer.runs[-1]
+        run = writer.runs.last
+        assert run is not None
         if run.rights or run.text is None or run.item is not None or run.length >= RUN_MAX:
             return False
         if run.length == 1:
@@ -167,23 +171,27 @@ class Sequence:
             if siblings is None:
                 siblings = parent.lefts = []
             at = bisect_left(siblings, run.key, key=_key) if siblings else 0
-            there = parent
-            if at < len(siblings):
-                there = siblings[at]
-                while there.lefts:
-                    there = there.lefts[0]
+            there = end_of(siblings[at], True) if at < len(siblings) else parent
+            if at == 0 and parent.left_edge is not None:
+                hang_outside(run, parent, siblings[0] if siblings else None, self._above)
         else:
             siblings = parent.rights
             if siblings is None:
                 siblings = parent.rights = []
             at = bisect_left(siblings, run.key, key=_key) if siblings else 0
-            there = parent
-            if at:
-                there = siblings[at - 1]
-                while there.rights:
-                    there = there.rights[-1]
+            there = end_of(siblings[at - 1], False) if at else parent
+            if at == len(siblings) and parent.right_edge is not None:
+                hang_outside(run, parent, siblings[-1] if siblings else None, self._above)
         siblings.insert(at, run)
         self._place(run, there, 0 if run.left else 1)
+
+    def _above(self, run: Run) -> Run | None:
+        """Return the parent of a run; None above the root."""
+        if run.above is None:
+            return None if run is self.root else self.root
+        found = run.above.find(run.above_clock)
+        assert found is not None
+        return found[0]
 
     def _place(self, run: Run, there: Run, step: int) -> None:
         leaf = run.leaf = there.leaf
@@ -212,9 +220,11 @@ class Sequence:
         if text is not None:
             right.text = text[at:]
             run.text = text[:at]
-        place = bisect_right(writer.starts, start)
-        writer.starts.insert(place, start)
-        writer.runs.insert(place, right)
+        if run.right_edge is not None:
+            right.right_edge = run.right_edge
+            if right.right_edge.end is run:
+                right.right_edge.end = right
+        writer.runs.insert(right)
         leaf = right.leaf = run.leaf
         runs = leaf.runs
         runs.insert(runs.index(run) + 1, right)
@@ -224,98 +234,113 @@ class Sequence:
 
     # -- deletion
 
-    def delete(self, writer: Writer, first: int, last: int, *, own: bool) -> None:
-        """Delete a writer's elements in a range of clocks, including those that have not arrived."""
-        at = max(bisect_right(writer.starts, first) - 1, 0)
-        runs = writer.runs
-        while at < len(runs):
-            run = runs[at]
-            start = run.start
-            if start > last:
-                break
-            at += 1
+    def delete(self, writer: Writer, ranges: Ranges[tuple[int, int]], *, own: bool) -> None:
+        """Delete a writer's elements in ascending ranges of clocks, including those that have not arrived."""
+        fresh = writer.unburied(ranges) if writer.gone else ranges
+        visited = len(fresh)
+        for first, last in fresh:
+            visited += self._delete_range(writer, first, last)
+        if writer.units and fresh:
+            visited += self._delete_waiting(writer, fresh)
+        if visited >= BURIED_MIN:
+            writer.bury(ranges)
+        if not own:
+            for first, last in ranges:
+                writer.doom(first, last)
+
+    def delete_one(self, writer: Writer, clock: int) -> None:
+        """Delete one element of a writer, who deletes it itself and of whom nothing waits."""
+        run = writer.runs.at(clock)
+        if run is not None and run.text is not None:
+            at, rest = divmod(clock - run.start, run.stride)
+            if not rest and at < run.length:
+                self._hide(run, at, at + 1)
+
+    def _delete_range(self, writer: Writer, first: int, last: int) -> int:
+        """Delete the elements in a range that have arrived; return the number of runs that were visited."""
+        visited = 1
+        only = writer.runs.at(first)
+        if only is not None and last <= only.start + (only.length - 1) * only.stride:
+            runs = [only]  # as for most deletions
+        else:
+            runs = list(takewhile(lambda run: run.start <= last, writer.runs.since(first)))
+            visited = len(runs)
+        for run in runs:
             if run.text is None:
                 continue
-            stride = run.stride
+            start, stride = run.start, run.stride
             low = 0 if first <= start else (first - start + stride - 1) // stride
             high = min((last - start) // stride + 1, run.length)
             if low < high:
-                at += self._hide(run, at - 1, low, high)
-        if not own:
-            writer.doom(first, last)
+                self._hide(run, low, high)
+        return visited
 
-    def delete_waiting(self, writer: Writer, ranges: list[tuple[int, int]]) -> None:
-        """Delete waiting elements of a writer, in ascending ranges that do not overlap."""
+    def _delete_waiting(self, writer: Writer, ranges: Ranges[tuple[int, int]]) -> int:
+        """Delete waiting elements of a writer, in ascending ranges; return the number of insertions visited."""
         first = max(bisect_right(writer.units, ranges[0][0], key=_unit_start) - 1, 0)
-        for at in range(first, len(writer.units)):
-            unit = writer.units[at]
-            if unit.start > ranges[-1][1]:
-                break
+        end = bisect_right(writer.units, ranges[-1][1], key=_unit_start)
+        for unit in writer.units[first:end]:
             low = bisect_left(ranges, unit.start, key=high_of)
             high = bisect_right(ranges, unit.start + unit.length - 1, key=low_of)
             if low < high:
                 unit.hide(ranges[low:high])
+        return end - first
 
-    def _hide(self, run: Run, at: int, low: int, high: int) -> int:
-        """Delete elements low to high of the run at `at` of its writer; return the number of additional runs."""
+    def _hide(self, run: Run, low: int, high: int) -> None:
+        """Delete elements low to high of a run."""
         length, count = run.length, high - low
-        more = 0
         if count == length:
             run.item = None
         elif high < length:
-            if low == 0 and self._give_back(run, at, high):
-                return 0
+            if low == 0 and self._give_back(run, high):
+                return
             self.split(run, high)
-            more = 1
-        elif self._give_on(run, at, low):
-            return 0
+        elif self._give_on(run, low):
+            return
         if low:
             run = self.split(run, low)
-            more += 1
         run.text = None
         self._show(run.leaf, -count)
-        return more
 
-    def _give_on(self, run: Run, at: int, low: int) -> bool:
+    def _give_on(self, run: Run, low: int) -> bool:
         """Move the deleted end of a run to the deleted run after it, so that a backspace adds no run."""
         writer, rights, stride = run.writer, run.rights, run.stride
         if rights is None or len(rights) != 1 or run.text is None or writer.units:
             return False
         new = rights[0]
-        if new.text is not None or new.lefts or new.writer is not writer or writer.runs[at + 1] is not new:
+        if new.text is not None or new.lefts or new.writer is not writer:
             return False
         if stride == 1 and new.start >> OFFSET_BITS != run.start >> OFFSET_BITS:
             return False
         if new.start != run.start + run.length * stride or (new.length > 1 and new.stride != stride):
             return False
         count = run.length - low
-        new.start -= count * stride
+        if not writer.runs.begin_after(run, new, new.start - count * stride):
+            return False
         new.stride = stride
         new.length += count
         new.above_clock = new.start - stride
-        writer.starts[at + 1] = new.start
         run.length = low
         run.text = run.text[:low]
         self._show(run.leaf, -count)
         return True
 
-    def _give_back(self, run: Run, at: int, high: int) -> bool:
+    def _give_back(self, run: Run, high: int) -> bool:
         """Move the deleted beginning of a run to the deleted run before it."""
         writer, stride = run.writer, run.stride
-        if at == 0 or run.lefts or run.text is None or writer.units:
+        if run.above is not writer or run.left or run.lefts or run.text is None or writer.units:
             return False
-        old = writer.runs[at - 1]
-        if old.text is not None or old.rights is None or len(old.rights) != 1 or old.rights[0] is not run:
+        old = writer.runs.before(run)
+        if old is None or old.text is not None or old.rights is None or len(old.rights) != 1:
             return False
-        if stride == 1 and old.start >> OFFSET_BITS != run.start >> OFFSET_BITS:
+        if old.rights[0] is not run or (stride == 1 and old.start >> OFFSET_BITS != run.start >> OFFSET_BITS):
             return False
         if run.start != old.start + old.length * stride or (old.length > 1 and old.stride != stride):
             return False
         old.length += high
         old.stride = stride
-        run.start += high * stride
+        writer.runs.begin(run, run.start + high * stride)
         run.above_clock = run.start - stride
-        writer.starts[at] = run.start
         run.length -= high
         run.text = run.text[high:]
         self._show(run.leaf, -high)

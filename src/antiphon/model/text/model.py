@@ -72,11 +72,7 @@ class TextModel(Model[TextState]):
         if not void:
             for feed, deletes in groupby(ops.deletes, key=lambda delete: delete.feed):
                 target = state.writer(feed)
-                ranges = [(first, last) for _, first, last in deletes]
-                for first, last in ranges:
-                    state.delete(target, first, last, own=feed == stamp.feed)
-                if target.units:
-                    state.delete_waiting(target, ranges)
+                state.delete(target, [(first, last) for _, first, last in deletes], own=feed == stamp.feed)
         for insert in ops.inserts:
             unit = Unit(writer, insert.start, len(insert.text), None if void else insert.text, insert.item)
             unit.above = state.writer(insert.feed) if insert.feed else None
@@ -107,7 +103,7 @@ class TextModel(Model[TextState]):
         if not text:
             if writer.units:
                 return False
-            state.delete(writer, clock, clock, own=True)
+            state.delete_one(writer, clock)
             if base > writer.floor:
                 writer.raise_floor(base)
             return True

@@ -10,12 +10,23 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from antiphon.model.text.clock_order import ClockOrder
+
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
 LAMPORT = 1 << OFFSET_BITS  # one lamport, in clocks
 RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap
 LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 EMBED = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+class Edge:
+    """An edge of the tree that has been walked along; see `edges`."""
+
+    __slots__ = ("end",)
+
+    def __init__(self, end: Run) -> None:
+        self.end = end
 
 
 class Run:
@@ -27,8 +38,10 @@ class Run:
         "item",
         "leaf",
         "left",
+        "left_edge",
         "lefts",
         "length",
+        "right_edge",
         "rights",
         "start",
         "stride",
@@ -58,6 +71,8 @@ class Run:
         self.left = left
         self.lefts: list[Run] | None = None  # left children of the first element, ascending by id
         self.rights: list[Run] | None = None  # right children of the last element, ascending by id
+        self.left_edge: Edge | None = None
+        self.right_edge: Edge | None = None
         self.leaf: Leaf
 
     @property
@@ -78,24 +93,23 @@ class Run:
 class Writer:
     """The elements of one feed in a text."""
 
-    __slots__ = ("doomed", "feed", "floor", "last", "runs", "starts", "units", "waiting")
+    __slots__ = ("doomed", "feed", "floor", "gone", "last", "runs", "units", "waiting")
 
     def __init__(self, feed: bytes) -> None:
         self.feed = feed
         self.floor = 0  # the least clock of its next element: clocks ascend in the order of the feed
         self.last = -1  # the clock of the last element in `runs`
-        self.runs: list[Run] = []  # by clock
-        self.starts: list[int] = []  # their first clocks
+        self.runs = ClockOrder()
         self.doomed: list[tuple[int, int]] = []  # ranges of clocks above the floor that are deleted already
+        self.gone: list[tuple[int, int]] = []  # ranges below the floor, of many runs, that are known to be deleted
         self.waiting: dict[int, list[Unit]] = {}  # insertions that wait for an element of this writer, by its clock
         self.units: list[Unit] = []  # insertions of this writer that wait, by clock
 
     def find(self, clock: int) -> tuple[Run, int] | None:
         """Return the run that holds an element, and the index of the element in it."""
-        at = bisect_right(self.starts, clock) - 1
-        if at < 0:
+        run = self.runs.at(clock)
+        if run is None:
             return None
-        run = self.runs[at]
         place, rest = divmod(clock - run.start, run.stride)
         return None if rest or place >= run.length else (run, place)
 
@@ -103,27 +117,38 @@ class Writer:
         """Add a run. Its clocks lie between those of its neighbours."""
         if run.start > self.last:
             self.runs.append(run)
-            self.starts.append(run.start)
             self.last = run.end
         else:
-            at = bisect_right(self.starts, run.start)
-            self.runs.insert(at, run)
-            self.starts.insert(at, run.start)
+            self.runs.insert(run)
 
     def doom(self, first: int, last: int) -> None:
         """Record the deletion of elements in a range of clocks that have not arrived."""
         first = max(first, self.floor)
-        if first > last:
-            return
-        begin = bisect_left(self.doomed, first - 1, key=high_of)
-        end = bisect_right(self.doomed, last + 1, key=low_of)
-        if begin < end:
-            first, last = min(first, self.doomed[begin][0]), max(last, self.doomed[end - 1][1])
-        self.doomed[begin:end] = [(first, last)]
+        if first <= last:
+            _add_range(self.doomed, first, last)
 
     def doomed_in(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the deleted ranges that overlap a range of clocks."""
-        return self.doomed[bisect_left(self.doomed, first, key=high_of) : bisect_right(self.doomed, last, key=low_of)]
+        return _overlapping(self.doomed, first, last)
+
+    def bury(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Record that all elements that have arrived in these ranges are deleted."""
+        for first, last in ranges:
+            last = min(last, self.floor - 1)
+            if first <= last:
+                _add_range(self.gone, first, last)
+
+    def unburied(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the parts of ascending ranges of which it is not recorded that they are deleted."""
+        found = []
+        for first, last in ranges:
+            for low, high in _overlapping(self.gone, first, last):
+                if first < low:
+                    found.append((first, low - 1))
+                first = high + 1
+            if first <= last:
+                found.append((first, last))
+        return found
 
     def raise_floor(self, floor: int) -> None:
         """Raise the least clock of the next element, and drop the deleted ranges below it."""
@@ -133,6 +158,20 @@ class Writer:
                 del self.doomed[: bisect_left(self.doomed, floor, key=high_of)]
                 if self.doomed and self.doomed[0][0] < floor:
                     self.doomed[0] = (floor, self.doomed[0][1])
+
+
+def _add_range(ranges: list[tuple[int, int]], first: int, last: int) -> None:
+    """Add a range to ascending ranges that neither overlap nor touch."""
+    begin = bisect_left(ranges, first - 1, key=high_of)
+    end = bisect_right(ranges, last + 1, key=low_of)
+    if begin < end:
+        first, last = min(first, ranges[begin][0]), max(last, ranges[end - 1][1])
+    ranges[begin:end] = [(first, last)]
+
+
+def _overlapping(ranges: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
+    """Return the ranges that overlap a range."""
+    return ranges[bisect_left(ranges, first, key=high_of) : bisect_right(ranges, last, key=low_of)]
 
 
 def low_of(bounds: tuple[int, int]) -> int:

@@ -69,17 +69,18 @@ class _Columns:
 
     def __init__(self, row: text_pb2.TextWriter, writer: Writer) -> None:
         self.writer = writer
-        self.text = row.text
+        self.text = text = row.text
+        items = row.items  # read once: each access to a field copies it
         self.steps = self._steps(row.clocks)  # first ordinal, first clock, stride
         self.turns = list(accumulate(row.shown))
         self.heads = self._heads(row.chains)  # first ordinal: (writer, left, ordinal of the parent)
         _check((self.turns[-1] if self.turns else 0) == self.count, "counts that differ between its columns")
-        _check(len(row.text) == sum(row.shown[::2]), "text that is not as long as what is shown")
-        _check(len(row.items) == ITEM_ID_SIZE * len(row.embeds), "items that are not as many as their places")
+        _check(len(text) == sum(row.shown[::2]), "text that is not as long as what is shown")
+        _check(len(items) == ITEM_ID_SIZE * len(row.embeds), "items that are not as many as their places")
         self.embeds = list(accumulate(row.embeds))
-        self.items = [row.items[at : at + ITEM_ID_SIZE] for at in range(0, len(row.items), ITEM_ID_SIZE)]
-        ascend = all(row.embeds[1:]) and (not self.embeds or self.embeds[-1] < len(row.text))
-        _check(ascend and all(row.text[at] == EMBED for at in self.embeds), "items that stand nowhere")
+        self.items = [items[at : at + ITEM_ID_SIZE] for at in range(0, len(items), ITEM_ID_SIZE)]
+        ascend = all(row.embeds[1:]) and (not self.embeds or self.embeds[-1] < len(text))
+        _check(ascend and all(text[at] == EMBED for at in self.embeds), "items that stand nowhere")
         self.cuts: set[int] = {self.count, *self.heads, *self.turns, *(step[0] for step in self.steps)}
         self.begins: dict[int, Run] = {}
         self.ends: dict[int, Run] = {}
@@ -157,11 +158,10 @@ class _Columns:
                     position += size
                 last = run.end
                 writer.runs.append(run)
-                writer.starts.append(run.start)
                 self.begins[begin] = run
                 begin += size
                 self.ends[begin - 1] = run
-        if writer.runs:
+        if writer.runs.last is not None:
             writer.last = last
 
     def _pieces(self, position: int, size: int) -> list[int]:
@@ -244,8 +244,8 @@ def _read_waiting(units: Sequence[Unit]) -> None:
         writer, end = unit.writer, unit.start + unit.length
         _check(end <= writer.floor, "a waiting insertion above its writer's floor")
         _check(not writer.units or writer.units[-1].start + writer.units[-1].length <= unit.start, "two of one clock")
-        run = bisect_left(writer.starts, end) - 1
-        _check(run < 0 or writer.runs[run].end < unit.start, "an element that waits and does not")
+        run = writer.runs.at(end - 1)
+        _check(run is None or run.end < unit.start, "an element that waits and does not")
         writer.units.append(unit)
         unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
         _check(unit.above.find(unit.above_clock) is None, "an insertion that waits for an element that is present")

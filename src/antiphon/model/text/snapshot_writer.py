@@ -6,7 +6,7 @@ again and compared, so that a state has exactly one snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.marks import TextState
@@ -79,6 +79,7 @@ def _encode_writer(
     proto.shown.extend(_turns((run.length, run.text is not None) for run in writer.runs))
     proto.text = "".join([run.text for run in writer.runs if run.text is not None])
     chains: list[int] = []
+    items = []
     position = embedded = count = 0
     last = -1
     for run in writer.runs:
@@ -101,9 +102,10 @@ def _encode_writer(
             if run.item is not None:
                 proto.embeds.append(position - embedded)
                 embedded = position
-                proto.items += run.item
+                items.append(run.item)
             position += run.length
     proto.chains.extend(chains)
+    proto.items = b"".join(items)
     for low, high in writer.doomed:
         proto.doomed.extend((low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX))
 
@@ -121,7 +123,7 @@ def _turns(counts: Iterable[tuple[int, bool]]) -> list[int]:
     return turns
 
 
-def _clock_column(runs: Sequence[Run]) -> list[int]:
+def _clock_column(runs: Iterable[Run]) -> list[int]:
     """Encode the clocks in steps: elements with one lamport each, or a chunk of one lamport."""
     steps: list[tuple[int, int, int, bool]] = []  # lamport, offset, count, typed
     for lamport, offset, count, typed in _pieces(runs):
@@ -149,7 +151,7 @@ def _clock_column(runs: Sequence[Run]) -> list[int]:
     return column
 
 
-def _pieces(runs: Sequence[Run]) -> Iterator[tuple[int, int, int, bool]]:
+def _pieces(runs: Iterable[Run]) -> Iterator[tuple[int, int, int, bool]]:
     for run in runs:
         lamport, offset = run.start >> OFFSET_BITS, run.start & OFFSET_MAX
         if run.length == 1 or run.stride == 1:

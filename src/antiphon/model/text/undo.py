@@ -44,8 +44,7 @@ def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[t
     writer = state.writers.get(feed)
     if writer is None:
         return
-    for at in range(max(bisect_right(writer.starts, first) - 1, 0), len(writer.runs)):
-        run = writer.runs[at]
+    for run in writer.runs.since(first):
         if run.start > last:
             break
         low = 0 if first <= run.start else -((run.start - first) // run.stride)

@@ -1,0 +1,133 @@
+"""The tree of a text is as cheap to extend where a hostile writer made it deep as anywhere else."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.model.text.test_fugue import put
+
+from antiphon.model.text import edges
+from antiphon.model.text.clock_order import BLOCK_MAX
+from antiphon.model.text.edges import end_of
+from antiphon.model.text.fugue import BURIED_MIN, Sequence
+from antiphon.model.text.marks import TextState
+from antiphon.model.text.runs import LAMPORT, Run, Writer, in_order
+from antiphon.model.text.snapshot_reader import decode
+from antiphon.model.text.snapshot_writer import encode
+
+FEEDS = [letter * 32 for letter in (b"a", b"b", b"c")]
+Names = list[tuple[bytes, int]]
+
+
+def walked(run: Run, left: bool) -> Run:
+    while run.lefts if left else run.rights:
+        run = run.lefts[0] if left else run.rights[-1]  # type: ignore[index]
+    return run
+
+
+def check(sequence: Sequence) -> None:
+    assert list(sequence.runs()) == list(in_order(sequence.root))
+    for run in sequence.runs():
+        for left, edge in ((True, run.left_edge), (False, run.right_edge)):
+            if edge is not None:
+                assert edge.end is walked(run, left)
+                further = edges._outer(run, left)
+                assert further is None or edges._edge(further, left) is edge
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 60), st.booleans())
+@settings(max_examples=150)
+def test_the_document_is_the_tree_however_edges_are_named_and_taken_over(
+    chance: random.Random, count: int, deep: bool
+) -> None:
+    sequence, names = TextState(), Names()
+    for lamport in range(1, count + 1):
+        feed = chance.choice(FEEDS)
+        parent = chance.choice(names[-2:] if deep and chance.random() < 0.8 else names) if names else None
+        text = chance.choice(["x", "xyz"])
+        put(sequence, feed, lamport * LAMPORT, text, parent, left=parent is not None and chance.random() < 0.5)
+        names += [(feed, lamport * LAMPORT + at) for at in range(len(text))]
+        if chance.random() < 0.3:
+            end_of(chance.choice(list(sequence.runs())), chance.random() < 0.5)
+        if chance.random() < 0.1:
+            sequence = decode(encode(sequence))
+    check(sequence)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("order", ["down", "up", "mixed", "top"])
+def test_insertions_all_along_a_spine_take_steps_in_proportion(
+    left: bool, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them lies beyond all that hangs further down the spine, which was walked along each time."""
+    steps: Counter[int] = Counter()
+
+    def counted(run: Run, side: bool) -> Run | None:
+        steps[size] += 1
+        return outer(run, side)
+
+    outer = edges._outer
+    monkeypatch.setattr(edges, "_outer", counted)
+    for size in (256, 512):
+        sequence = Sequence()
+        for lamport in range(1, size + 1):
+            parent = (FEEDS[1], (lamport - 1) * LAMPORT) if lamport > 1 else None
+            # Two writers take turns, so that every element is a run.
+            put(sequence, FEEDS[1], lamport * LAMPORT, "x", parent, left=left and parent is not None)
+            put(sequence, FEEDS[2], lamport * LAMPORT, "y", (FEEDS[1], lamport * LAMPORT), left=not left)
+        places = list(range(1, size + 1))
+        if order == "up":
+            places.reverse()
+        elif order == "mixed":
+            random.Random(size).shuffle(places)
+        elif order == "top":
+            places = [1] * size
+        feed = FEEDS[0] if left else FEEDS[2]
+        for nth, place in enumerate(places, size + 1):
+            put(sequence, feed, nth * LAMPORT, "z", (FEEDS[1], place * LAMPORT), left=left)
+        check(sequence)
+    assert steps[512] <= 2.4 * steps[256] + 64
+
+
+def test_a_run_is_added_in_the_middle_of_many() -> None:
+    sequence = Sequence()
+    put(sequence, FEEDS[0], LAMPORT, "x" * (3 * BLOCK_MAX), None)
+    for nth in range(3 * BLOCK_MAX - 1):
+        put(sequence, FEEDS[1], (2 + nth) * LAMPORT, "y", (FEEDS[0], LAMPORT + nth))
+    writer = sequence.writer(FEEDS[0])
+    assert len(writer.runs) == 3 * BLOCK_MAX
+    assert [run.start for run in writer.runs] == [LAMPORT + nth for nth in range(3 * BLOCK_MAX)]
+    runs = list(writer.runs)
+    for before, run in pairwise(runs):
+        assert writer.runs.before(run) is before
+        assert writer.runs.at(run.start) is run
+    assert list(writer.runs.since(LAMPORT + 1500)) == runs[1500:]
+    check(sequence)
+
+
+def test_a_deletion_of_many_runs_is_not_walked_along_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited = []
+    delete = Sequence._delete_range
+
+    def counted(self: Sequence, writer: Writer, first: int, last: int) -> int:
+        visited.append(delete(self, writer, first, last))
+        return visited[-1]
+
+    monkeypatch.setattr(Sequence, "_delete_range", counted)
+    sequence = Sequence()
+    for lamport in range(1, 10 * BURIED_MIN):
+        put(sequence, FEEDS[0], lamport * LAMPORT, "x", None)
+    everything = [(LAMPORT, 20 * BURIED_MIN * LAMPORT)]
+    for _ in range(100):
+        sequence.delete(sequence.writer(FEEDS[0]), everything, own=False)
+    assert visited[0] >= 10 * BURIED_MIN - 1
+    assert sum(visited[1:]) < 200
+    assert sequence.length == 0
+    put(sequence, FEEDS[0], 30 * BURIED_MIN * LAMPORT, "new", None)
+    assert sequence.length == 3
+    sequence.delete(sequence.writer(FEEDS[0]), [(LAMPORT, 31 * BURIED_MIN * LAMPORT)], own=True)
+    assert sequence.length == 0
