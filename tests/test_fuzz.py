@@ -230,7 +230,7 @@ def test_a_refusal_is_refused_unless_its_reason_is_text_within_its_bound() -> No
     with pytest.raises(BadEncoding):
         Refusal.decode(whole[:-1] + b"\xff")
     with pytest.raises(TooLarge):
-        Refusal.decode(whole[:52] + (1025).to_bytes(4, "little") + b"." * 1025)
+        Refusal.decode(whole[:84] + (1025).to_bytes(4, "little") + b"." * 1025)
 
 
 @pytest.mark.parametrize("data", ["010080", "8100000001", "01ac0000", "80000000"])

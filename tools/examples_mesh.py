@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from tools.example import BOB_DATA, CONTROL, DATA, PARTY, SNAPSHOT, Example
+from tools.example import ALICE, BOB_DATA, CONTROL, DATA, LAPTOP, PARTY, SNAPSHOT, Example
 
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.member.device_proof import vouch
 from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
 
 _HOLDINGS = (
     Holding(bytes(CONTROL.key), 0, 3, bytes(range(32)), control=True),
     Holding(bytes(DATA.key), 40, 42, bytes(range(32, 64)), fork=41),
 )
+_WORD = vouch(PARTY.key, Identity(ALICE), Device(LAPTOP, ALICE.key))
 _BODIES: dict[str, Body | None] = {
     "greeting": None,
+    "show": Show((_WORD,)),
     "announcement": Announcement(0, 3, _HOLDINGS),
     "want": Want(1, 512 << 10, ((bytes(CONTROL.key), 0),), (bytes(DATA.key),)),
     "want-blobs": WantBlobs(2, (SNAPSHOT,)),
@@ -27,8 +31,8 @@ def mesh_examples(span: bytes) -> dict[str, Example]:
 
 
 def _message(name: str, body: Body | None) -> Message:
-    receiver = b"" if name == "greeting" else b"bob's..."
-    return Message(bytes(PARTY.key), b"alice's.", receiver, 0 if name == "greeting" else 5, body)
+    first = name in ("greeting", "show")
+    return Message(bytes(PARTY.key), b"alice's.", b"" if first else b"bob's...", 0 if first else 5, body)
 
 
 def _again(data: bytes) -> bytes:

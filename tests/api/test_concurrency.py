@@ -11,8 +11,8 @@ import pytest
 import antiphon
 from antiphon import Party, prop, sync
 from antiphon.api.query.deltas import Delta
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.query.evaluate import Result
+from antiphon.testing.copy_feeds import copy_feeds
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ import pytest
 import antiphon
 from antiphon import InvalidInput, Object, Party, Reference, Schema, Store, prop, sync
 from antiphon.api.query.deltas import Delta
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.errors import MovedOn, StoreClosed
 from antiphon.schema import Migrations
+from antiphon.testing.copy_feeds import copy_feeds
 
 SECONDS = 30.0
 

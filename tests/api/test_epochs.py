@@ -12,13 +12,13 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Role, Store, sync
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
 from antiphon.halo import new_device
 from antiphon.model import item_codec
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
+from antiphon.testing.copy_feeds import copy_feeds
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from antiphon import InvalidInput, Party, Store, sync
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.feed.header import Kind
+from antiphon.testing.copy_feeds import copy_feeds
 
 
 def test_a_link_is_an_item_with_two_ends(ada: Store, bob: Store, party: Party, theirs: Party) -> None:

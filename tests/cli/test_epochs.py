@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Run, answer
 
 import antiphon
-from antiphon.api.sync.sync import copy_feeds
+from antiphon.testing.copy_feeds import copy_feeds
 
 pytestmark = pytest.mark.slow
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.mesh.wire import Wire
+from tests.mesh.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.halo.credentials.claims import Role
+from antiphon.mesh.admits import NewcomerAdmits
 from antiphon.mesh.replica import ControlReplica, Replica
 from antiphon.mesh.session import Session
-from antiphon.testing.peers import Peers
+from antiphon.testing.peers import Peers, pair_of
 
 
 def talk(one: Session, other: Session) -> None:
@@ -29,15 +30,17 @@ def test_control_feeds_come_alone_from_one_who_holds_everything(tmp_path: Path) 
         alice = peers.add("alice")
         note(alice)
         guest = peers.add("guest", None)
-        control = ControlReplica(guest.store, alice.party.key, randomness=guest.dice)
-        whole = Replica(alice.party, alice.epochs)
-        ends = Session(control), Session(whole)
+        member(alice).admit(guest.key, [Role.READER])
+        newcomer = NewcomerAdmits(member(guest).vouch(guest.identity))
+        control = ControlReplica(guest.store, alice.party.key, newcomer, randomness=guest.dice)
+        whole = Replica(alice.party, alice.epochs, admits_of(alice))
+        ends = Session(control, alice.device.key), Session(whole, guest.device.key)
         talk(*ends)
 
         wanted = {held.feed: held.length for held in whole.holdings if held.control}
         assert guest.lengths() == wanted
         assert 0 < len(wanted) < len(alice.lengths())
-        member(alice).admit(guest.key, [Role.READER])
+        member(alice).admit(pair_of("another").key, [Role.READER])
         whole.refresh()
         talk(*ends)
         assert sum(guest.lengths().values()) == sum(wanted.values()) + 1

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochs.epoch_acts import note
+from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.credentials.claims import Role
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode
 from antiphon.mesh.message import Ranges, Want
@@ -82,6 +83,7 @@ def test_control_feeds_come_first(peers: Peers) -> None:
         note(alice, f"{number}")
     del peers.all[2:]
     fresh = peers.add("fresh", None)
+    member(peers.all[0]).admit(fresh.key, [Role.READER])
     wire = Wire(peers, [("alice", "fresh")])
     ledger = Ledger(wire)
     wire.run()

@@ -62,6 +62,7 @@ def test_a_joiner_gets_snapshot_and_tail_from_one_who_has_pruned(peers: Peers) -
     note(alice, "in the tail")
     alice.epochs.prune()
     carol = peers.add("carol", None)
+    member(peers.all[0]).admit(carol.key, [Role.READER])
     member(alice).admit(carol.key, [Role.READER])
     wire = Wire(peers, [("alice", "carol"), ("alice", "bob")])
     wire.run()
@@ -80,6 +81,7 @@ def test_a_range_that_is_pruned_at_one_neighbour_comes_from_another(peers: Peers
     note(alice, "new")
     peers.sync()
     carol = peers.add("carol", None)
+    member(peers.all[0]).admit(carol.key, [Role.READER])
     wire = Wire(peers, [("alice", "carol"), ("bob", "carol")])
     wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Blobs)  # she never stands on the epoch
     wire.run(600_000)

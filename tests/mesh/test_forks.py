@@ -11,6 +11,7 @@ from tests.party.epochs.epoch_acts import member, note, pen
 from tests.party.forked import Forked
 
 from antiphon.feed.feed_record import End
+from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import Forged
 
@@ -43,6 +44,7 @@ def test_two_branches_meet_and_both_sides_cut_the_feed(peers: Peers, longer: int
 def test_who_has_heard_of_neither_branch_gets_one_and_the_evidence(peers: Peers) -> None:
     forked = Forked(peers)
     dora = peers.add("dora", None)
+    member(peers.all[0]).admit(dora.key, [Role.READER])
     Wire(peers, [("alice", "carol"), ("carol", "dora")]).run()
 
     assert None not in ends(forked.feed, forked.alice, forked.carol, dora)
@@ -52,6 +54,7 @@ def test_who_has_heard_of_neither_branch_gets_one_and_the_evidence(peers: Peers)
 def test_evidence_passes_through_peers_that_hold_one_branch(peers: Peers) -> None:
     forked = Forked(peers)
     erin = peers.add("erin", None)
+    member(peers.all[0]).admit(erin.key, [Role.READER])
     peers.pass_on(forked.alice, erin)
     Wire(peers, [("alice", "carol"), ("alice", "erin")]).run()
 

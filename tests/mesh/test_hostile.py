@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.mesh.wire import Wire
+from tests.mesh.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.cid import Cid
@@ -17,7 +17,7 @@ from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, Refus
 from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
-from antiphon.halo.credentials.claims import Position
+from antiphon.halo.credentials.claims import Position, Role
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
@@ -35,11 +35,11 @@ def peers(tmp_path: Path) -> Iterator[Peers]:
 
 
 class Liar:
-    """The other end of a session with one honest peer, written by hand."""
+    """The other end of a session with one honest peer, written by hand. It has a member's device."""
 
     def __init__(self, peer: Peer, replica: Replica | None = None) -> None:
-        self.replica = replica or Replica(peer.party, peer.epochs)
-        self.session = Session(self.replica)
+        self.replica = replica or Replica(peer.party, peer.epochs, admits_of(peer))
+        self.session = Session(self.replica, peer.device.key)
         self.party = self.replica.key
         self.now_ms = 0
         self.heard: list[Body | None] = []
@@ -154,7 +154,8 @@ def test_blocks_that_do_not_verify_are_refused_and_listed(liar: Liar, alice: Pee
     span = replace(writer.write(), signature=bytes(64))
     with pytest.raises(RefusedBlocks):
         liar.say(Ranges(want.request, (span.encode(),)))
-    assert alice.store.quarantine().refusals
+    (refusal,) = alice.store.quarantine().refusals
+    assert refusal.source == alice.device.key  # of the other end
     assert bytes(writer.pair.key) not in alice.lengths()
 
 
@@ -277,7 +278,7 @@ def test_evidence_that_is_false_is_refused(liar: Liar, alice: Peer) -> None:
 
 
 def test_a_data_feed_is_not_taken_where_only_control_feeds_are_asked_for(alice: Peer) -> None:
-    liar = Liar(alice, ControlReplica(alice.store, alice.party.key, randomness=alice.dice))
+    liar = Liar(alice, ControlReplica(alice.store, alice.party.key, admits_of(alice), randomness=alice.dice))
     writer = feed_of(alice)
     assert liar.offer(writer.pair.key) is None
     other = feed_of(alice, "another")
@@ -325,5 +326,6 @@ def test_blocks_whose_bodies_were_erased_are_taken_by_who_knows_of_it(peers: Pee
     for peer in (alice, bob):
         peer.store.erase(stamp.feed, stamp.seq)
     carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
     Wire(peers).run()
     assert carol.lengths() == alice.lengths()

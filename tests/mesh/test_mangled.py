@@ -6,7 +6,7 @@ import random
 import tempfile
 
 from hypothesis import given, settings, strategies as st
-from tests.mesh.wire import Wire
+from tests.mesh.wire import Wire, device_of
 from tests.party.epochs.epoch_acts import note
 
 from antiphon.core.errors import InvalidInput, RefusedBlocks
@@ -27,7 +27,7 @@ def mangled(data: bytes, chance: random.Random) -> bytes:
     field, value = chance.choice(body.ListFields())
     if isinstance(value, int):
         setattr(body, field.name, max(0, value + chance.choice((-1, 1, 1 << 40))))
-    elif field.name in ("spans", "forks", "cids"):
+    elif field.name in ("spans", "forks", "cids", "credentials"):
         at = chance.randrange(len(value))
         value[at] = _changed(value[at], chance)
     else:
@@ -63,7 +63,7 @@ def test_damaged_messages_are_refused_and_nothing_of_them_is_kept(seed: int, sha
                 session.close()
                 node = next(node for node in wire.nodes.values() if session in node.sessions.values())
                 name = next(name for name, one in node.sessions.items() if one is session)
-                node.sessions[name] = Session(node.replica)
+                node.sessions[name] = Session(node.replica, device_of(name))
 
         Session.receive = damaged  # type: ignore[method-assign, assignment]
         try:

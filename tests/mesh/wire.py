@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from antiphon.mesh.admits import Access, Admits, PartyAdmits
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
-from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.peers import Peer, Peers, pair_of
 
 Links = list[tuple[str, str]]
 
@@ -30,6 +31,33 @@ class Node:
     peer: Peer
     replica: Replica
     sessions: dict[str, Session] = field(default_factory=dict)
+
+
+class AdmitsAll:
+    """For a party without credentials: everybody may have all of it."""
+
+    def version(self) -> int:
+        return 0
+
+    def access(self, device: bytes, shown: Sequence[bytes]) -> Access:
+        return Access.WHOLE
+
+    def seeks(self) -> bool:
+        return False
+
+    def proof(self) -> tuple[bytes, ...]:
+        return ()
+
+
+def admits_of(peer: Peer) -> Admits:
+    if peer.member is None:
+        return AdmitsAll()
+    return PartyAdmits(peer.party, peer.member, word=peer.member.vouch(peer.identity))
+
+
+def device_of(name: str) -> bytes:
+    """The key of a peer's device, as `Peer` makes it."""
+    return bytes(pair_of(f"{name}'s device").key)
 
 
 class Wire:
@@ -54,12 +82,12 @@ class Wire:
 
     def start(self, peer: Peer) -> None:
         """Begin, or begin again with nothing remembered, what was in memory of sessions."""
-        replica = Replica(peer.party, peer.epochs if peer.member is not None else None)
+        replica = Replica(peer.party, peer.epochs if peer.member is not None else None, admits_of(peer))
         node = self.nodes[peer.name] = Node(peer, replica)
         for one, other in self._links:
             if peer.name in (one, other):
                 neighbour = other if peer.name == one else one
-                node.sessions[neighbour] = Session(replica, name=f"{peer.name} to {neighbour}")
+                node.sessions[neighbour] = Session(replica, device_of(neighbour), name=f"{peer.name} to {neighbour}")
 
     def restart(self, name: str, *, crash: bool = False) -> None:
         peer = self.nodes[name].peer

@@ -69,7 +69,6 @@ class PartyEpochs:
 
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._whole: Cid | None = None  # the last snapshot that is known to be complete here
         self._views: ViewSource | None = None
 
     def __repr__(self) -> str:
@@ -269,27 +268,19 @@ class PartyEpochs:
         """
         blobs, moved = self._party.processor.blobs, 0
         with blobs.putting():  # no garbage collection before the party uses them
-            while taken := take_blobs(source, blobs, self._wanted() if number is None else self._missing(number)):
+            while taken := take_blobs(source, blobs, self._missing(number)):
                 moved += taken
             if moved and number is None:
                 self.step()
         return moved
 
-    def _missing(self, number: int) -> builtins.list[Cid]:
+    def _missing(self, number: int | None) -> builtins.list[Cid]:
+        if number is None:
+            return self._epochs.wanted(whole=True)
         final = self._epochs.chain().final
         if not 0 < number <= len(final):
             raise InvalidInput(f"party {self._party.key.short} has no final epoch {number}; it has {len(final)}")
         return builtins.list(tree.missing(Cid(final[number - 1].snapshot), self._party.processor.blobs))
-
-    def _wanted(self) -> builtins.list[Cid]:
-        final = self._epochs.chain().last
-        root = None if final is None else Cid(final.snapshot)
-        if root is None or root == self._whole:
-            return []
-        wanted = self._epochs.wanted(whole=True)
-        if not wanted and self._party.processor.blobs.has(root):
-            self._whole = root
-        return wanted
 
     # -- inside
 

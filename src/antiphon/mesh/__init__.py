@@ -4,6 +4,8 @@ Start reading at `session`: one session replicates one party with one other peer
 bytes and times are passed in, so a transport or a simulation can drive it.
 
 session        `Session`: one end of a session; dispatches messages to the parts below
+admits         `Admits`: the port that says which device may have which party, and its answer by control feeds
+session_gate   `SessionGate`: what one session may give to the other end, and take from it
 handshake      `Handshake`: the names by which the two ends detect a restart of the other
 announcements  `Announcer`: announces the feeds that changed here
 requests       `Requester`: requests the blocks and blobs that are missing here
@@ -11,6 +13,7 @@ responses      `Responder`: answers the requests of the other end
 timeouts       `Timeout`: how long to wait for an answer
 replica        `Replica`: a party's stores as all sessions share them; verifies before it takes anything
 holdings       `Holdings`: which blocks of each feed are held here, with versions
+blob_scope     `BlobScope`: the blobs that belong to a party, so that a session gives no others
 in_flight      `InFlight`: the requests of all sessions, so that nothing is requested twice
 message        the messages as values
 codec          the messages as bytes

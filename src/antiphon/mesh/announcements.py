@@ -9,6 +9,7 @@ from antiphon.mesh.limits import HOLDINGS_MAX, NEVER
 from antiphon.mesh.message import Announcement, Holding
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.requests import Requester
+from antiphon.mesh.session_gate import SessionGate
 from antiphon.mesh.timeouts import Timeout
 
 
@@ -20,8 +21,9 @@ class Announcer:
     a party where all peers are neighbours, not every peer announces every block to every other.
     """
 
-    def __init__(self, replica: Replica, asking: Requester, pace: Timeout, lazy_ms: int) -> None:
+    def __init__(self, replica: Replica, gate: SessionGate, asking: Requester, pace: Timeout, lazy_ms: int) -> None:
         self._replica = replica
+        self._gate = gate
         self._requester = asking
         self._timeout = pace
         self._lazy_ms = lazy_ms
@@ -52,6 +54,10 @@ class Announcer:
             if feed in self._due:
                 self._due[feed] = 0
 
+    def again(self) -> None:
+        """Announce all feeds again that the other end does not hold: it may have more of the party than before."""
+        self._version = 0
+
     def announce(self, now_ms: int) -> tuple[list[Announcement], int]:
         """Return the announcements to send now, and the time at which to call this again."""
         announced = []
@@ -78,12 +84,15 @@ class Announcer:
         if self._version == holdings.version:
             return
         for _, held in reversed([*holdings.since(self._version)]):
+            if not self._gate.gives_feed(held):
+                continue
             later_ms = self._lazy_ms if held.feed in self._lazy and not holdings.is_own(held.feed) else 0
             self._due[held.feed] = min(now_ms + later_ms, self._due.get(held.feed, NEVER))
         self._version = holdings.version
 
     def _announcement(self, since: int, feeds: list[bytes], now_ms: int) -> Announcement:
-        held = [found for feed in feeds if (found := self._replica.holdings.get(feed)) is not None]
+        known = map(self._replica.holdings.get, feeds)
+        held = [found for found in known if found is not None and self._gate.gives_feed(found)]
         self._sent += 1
         self._unacknowledged.update(dict.fromkeys(feeds))
         self._lazy.update(feeds)

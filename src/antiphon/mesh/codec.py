@@ -14,8 +14,9 @@ from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.core.keys import KEY_SIZE
 from antiphon.core.v1 import replication_pb2 as pb
 from antiphon.feed.header import HASH_SIZE
-from antiphon.mesh.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX
-from antiphon.mesh.message import NONCE_SIZE, Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+from antiphon.halo.member.device_proof import CREDENTIALS_MAX
+from antiphon.mesh.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX, SHOW_SIZE_MAX
+from antiphon.mesh.message import NONCE_SIZE, Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
 
 _INTEGER_MAX = (1 << 63) - 1
 
@@ -43,6 +44,8 @@ def _put(proto: pb.Replication, body: Body) -> None:
         proto.ranges.CopyFrom(pb.Ranges(request=body.request, spans=body.spans, lacks=lacks, forks=body.forks))
     elif isinstance(body, WantBlobs):
         proto.want_blobs.CopyFrom(pb.WantBlobs(request=body.request, cids=body.cids))
+    elif isinstance(body, Show):
+        proto.show.CopyFrom(pb.Show(credentials=body.credentials))
     else:
         blobs = [pb.Blob(cid=cid, data=data) for cid, data in body.blobs]
         proto.blobs.CopyFrom(pb.Blobs(request=body.request, blobs=blobs, lacks=body.lacks))
@@ -96,6 +99,10 @@ def _body(proto: pb.Replication) -> Body | None:
         _bounded("blobs and lacks", len(blobs.blobs) + len(blobs.lacks), CIDS_MAX)
         pairs = tuple((Cid(one.cid), one.data) for one in blobs.blobs)
         return Blobs(_integer(blobs.request), pairs, tuple(map(Cid, blobs.lacks)))
+    if kind == "show":
+        _bounded("credentials", len(proto.show.credentials), CREDENTIALS_MAX)
+        _bounded("bytes of credentials", sum(map(len, proto.show.credentials)), SHOW_SIZE_MAX)
+        return Show(tuple(proto.show.credentials))
     return None
 
 

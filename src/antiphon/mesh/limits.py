@@ -11,11 +11,14 @@ FEEDS_MAX = 1 << 16  # announced by one peer
 RANGES_MAX = 64  # in one request
 CIDS_MAX = 256  # in one request
 REQUESTS_MAX = 4  # open to one peer
+SHOW_SIZE_MAX = 64 << 10  # of the credentials that a device shows
+STRANGER_SIZE_MAX = SHOW_SIZE_MAX + (4 << 10)  # of a message from a device that may not have the party
 ANSWERED_MAX = 64  # requests remembered as answered; a repeated one is ignored
 OUTGOING_SIZE_MAX = 16 << 20  # of answers waiting to be sent; further requests are ignored, and time out
 
 TIMEOUT_MIN_MS = 1_000
 TIMEOUT_MAX_MS = 60_000
 ACKNOWLEDGE_MS = 200  # an announcement is acknowledged with the next message, or after this time alone
+JUDGE_MS = 1_000  # the credentials that a device shows are judged at most so often
 LAZY_MS = 500  # feeds of others are announced after this time to a peer that gets them elsewhere
 NEVER = 1 << 62  # a time that does not come

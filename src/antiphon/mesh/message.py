@@ -67,7 +67,14 @@ class Blobs:
     lacks: tuple[Cid, ...] = ()
 
 
-Body = Announcement | Want | Ranges | WantBlobs | Blobs
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Shows credentials (`antiphon.halo.member.device_proof`), so that the other end can admit the sender's device."""
+
+    credentials: tuple[bytes, ...]
+
+
+Body = Announcement | Want | Ranges | WantBlobs | Blobs | Show
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome
+from antiphon.feed.store.quarantine import NOBODY
+from antiphon.mesh.admits import Admits
+from antiphon.mesh.blob_scope import BlobScope
 from antiphon.mesh.holdings import Holdings
 from antiphon.mesh.in_flight import InFlight
 from antiphon.mesh.limits import ANSWER_SIZE
@@ -58,28 +61,35 @@ class Replica:
         self,
         party: PartyProcessor,
         epochs: Epochs | None,
+        admits: Admits,
         *,
         whole: bool = True,
+        keeps: Callable[[int, bytes], bool] | None = None,
         randomness: Randomness | None = None,
     ) -> None:
-        self._begin(party.store, party.key, randomness or party.randomness, party.authority.erased, control=False)
+        self._begin(party.store, party.key, admits, randomness or party.randomness, party.authority.erased)
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
+        self._keeps = keeps  # a function (kind, item) that is true for the bodies to store; by default all
+        self._scope = None if epochs is None else BlobScope(party.blobs)
 
     def _begin(
         self,
         store: FeedStore,
         party: bytes,
+        admits: Admits,
         randomness: Randomness,
         erased: Callable[[bytes], Collection[int]],
         *,
-        control: bool,
+        control: bool = False,
     ) -> None:
         self.store = store
         self.key = bytes(party)
+        self.admits = admits
         self.holdings = Holdings(store, party, control=control)
         self.in_flight = InFlight()
+        self.fetches_blobs = True  # a driver may first process the blocks that came: they may make blobs needless
         self.base_version = 0  # rises when the party folds on another epoch
         self._control = control
         self._erased = erased
@@ -138,9 +148,15 @@ class Replica:
         return self.store.fork(feed) if held is not None and held.fork is not None else None
 
     def read_blob(self, cid: Cid) -> bytes | None:
-        """Return a blob, or None if it is missing or damaged."""
+        """Return a blob of the party's final epochs; None if it is missing or damaged, or none of theirs.
+
+        Peers have one blob store for all their parties: a CID alone gives no right to a blob.
+        """
+        if self.blobs is None or self._epochs is None or self._scope is None:
+            return None
         with suppress(MissingBlob, DamagedBlob):
-            return None if self.blobs is None else self.blobs.get(cid)
+            roots = (Cid(epoch.snapshot) for epoch in self._epochs.chain().final)
+            return self.blobs.get(cid) if self._scope.reaches(cid, roots) else None
         return None
 
     # -- taking
@@ -163,23 +179,23 @@ class Replica:
         first = base.seq + 1 if base is not None else 0
         return first if max(theirs.start, length + 1) <= first < theirs.length else None
 
-    def take_ranges(self, spans: Sequence[Span]) -> dict[bytes, tuple[RangeOutcome, int]]:
+    def take_ranges(self, spans: Sequence[Span], source: bytes = NOBODY) -> dict[bytes, tuple[RangeOutcome, int]]:
         """Store ranges, each of another feed, in one commit. Return the outcome of each, and how much of it was new.
 
         The latter is the number of blocks, or 1 for evidence of a fork. If a range does not verify, an error is raised
-        and none is stored.
+        and none is stored. `source` is the device that gave them.
         """
         outcomes: dict[bytes, tuple[RangeOutcome, int]] = {}
         fit: list[tuple[Span, Base | None]] = []
         for span in spans:
             outcome, base = self._judge(span)
             if outcome is None:
-                fit.append((span, base))
+                fit.append((span if self._keeps is None else span.keeping(self._keeps), base))
             else:
                 outcomes[span.feed] = outcome, 0
 
         def change() -> Iterable[bytes]:
-            for (span, _), done in zip(fit, self._ingest(fit), strict=True):
+            for (span, _), done in zip(fit, self._ingest(fit, source), strict=True):
                 known = (RangeOutcome.UNFIT, 0) if done is None else (_OUTCOMES[done.outcome], _news(done))
                 outcomes[span.feed] = known
             return [span.feed for span, _ in fit]
@@ -224,10 +240,10 @@ class Replica:
         lacking = {span.first + at for at, state in enumerate(span.states) if state != BodyState.PRESENT}
         return lacking <= set(self._erased(span.feed))
 
-    def _ingest(self, fit: Sequence[tuple[Span, Base | None]]) -> list[Ingested | None]:
+    def _ingest(self, fit: Sequence[tuple[Span, Base | None]], source: bytes) -> list[Ingested | None]:
         verified = False
         try:
-            with self.store.batch() as batch:
+            with self.store.batch(source=source) as batch:
                 for span, base in fit:
                     batch.ingest(span, base)
                 verified = True
@@ -235,17 +251,17 @@ class Replica:
         except (RefusedBlocks, MissingBlocks):
             if not verified:
                 raise
-        return [self._ingest_alone(span, base) for span, base in fit]  # one does not fit: the others are taken alone
+        return [self._ingest_alone(span, base, source) for span, base in fit]  # one does not fit: take the others
 
-    def _ingest_alone(self, span: Span, base: Base | None) -> Ingested | None:
+    def _ingest_alone(self, span: Span, base: Base | None, source: bytes) -> Ingested | None:
         try:
-            return self.store.ingest(span, base)
+            return self.store.ingest(span, base, source=source)
         except Equivocation as error:
             return Ingested(Outcome.FORK, 0, str(error), error.evidence)
         except (RefusedBlocks, MissingBlocks):
             return None
 
-    def take_fork(self, evidence: bytes) -> tuple[bytes, bool]:
+    def take_fork(self, evidence: bytes, source: bytes = NOBODY) -> tuple[bytes, bool]:
         """Take evidence of a fork, if it is about held blocks. Return its feed, and whether the evidence is new.
 
         The branch that is not held is ingested into the store, without bodies, like any range of blocks.
@@ -263,7 +279,7 @@ class Replica:
 
         def change() -> Iterable[bytes]:
             with suppress(Equivocation):
-                self.store.ingest(_as_span(fork, other))
+                self.store.ingest(_as_span(fork, other), source=source)
             return [fork.feed]
 
         self.holdings.apply(change)
@@ -288,6 +304,8 @@ class Replica:
 
     def wanted_blobs(self) -> dict[Cid, None]:
         """Return the blobs that are missing, as far as known: more may be linked from these, once they are here."""
+        if not self.fetches_blobs:
+            return {}
         if self._stale and self._epochs is not None:
             self._wanted = dict.fromkeys(self._look_for(self._epochs))
         self._stale = False
@@ -323,11 +341,13 @@ class Replica:
 class ControlReplica(Replica):
     """The control feeds of a party only: for the parent of a party, if this device does not hold the parent itself."""
 
-    def __init__(self, store: FeedStore, party: bytes, *, randomness: Randomness | None = None) -> None:
-        self._begin(store, party, randomness or SystemRandomness(), lambda feed: frozenset(), control=True)
+    def __init__(self, store: FeedStore, party: bytes, admits: Admits, *, randomness: Randomness | None = None) -> None:
+        self._begin(store, party, admits, randomness or SystemRandomness(), lambda feed: frozenset(), control=True)
         self.blobs = None
         self._epochs = None
         self._whole = False
+        self._keeps = None
+        self._scope = None
 
 
 _OUTCOMES = {

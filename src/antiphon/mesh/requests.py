@@ -9,9 +9,11 @@ from itertools import chain
 from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
+from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
 from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
 from antiphon.mesh.replica import RangeOutcome, Replica
+from antiphon.mesh.session_gate import SessionGate
 from antiphon.mesh.timeouts import Timeout
 
 _CIDS_AT_ONCE = 32  # so that several peers share the work
@@ -30,8 +32,9 @@ class _Request:
 class Requester:
     """The requesting part of one end of a session. A restart of the other end begins a new one."""
 
-    def __init__(self, replica: Replica, pace: Timeout) -> None:
+    def __init__(self, replica: Replica, gate: SessionGate, pace: Timeout) -> None:
         self._replica = replica
+        self._gate = gate
         self._timeout = pace
         self.theirs: dict[bytes, Holding] = {}
         self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have blocks that are missing here
@@ -76,6 +79,11 @@ class Requester:
         self._without.clear()
         self._blobs_rest_ms = 0
 
+    def again(self) -> None:
+        """Consider all feeds of the peer again: more of them may be taken than before."""
+        for feed in self.theirs:
+            self._look_at(feed)
+
     def _notice(self) -> None:
         """If the holdings here have changed, consider again the feeds that could not be taken."""
         version, base_version = self._seen
@@ -114,7 +122,7 @@ class Requester:
             if want is None:
                 break
             asked.append(want)
-        if len(self._requests) < REQUESTS_MAX:
+        if len(self._requests) < REQUESTS_MAX and self._gate.takes is Access.WHOLE:
             blobs, blobs_ms = self._want_blobs(now_ms)
             asked += blobs
             wake_ms = min(wake_ms, blobs_ms)
@@ -137,7 +145,9 @@ class Requester:
         wake_ms = NEVER
         for feed in chain(self._urgent, self._open):
             until = self._busy_until(feed, now_ms)
-            if until:
+            if not self._gate.takes_feed(self.theirs[feed]):
+                done.append(feed)
+            elif until:
                 wake_ms = min(wake_ms, until)
             elif self._wants_fork(feed):
                 forks.append(feed)
@@ -233,7 +243,7 @@ class Requester:
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which was not requested")
         for evidence in answer.forks:
             self._take_fork(evidence)
-        for feed, (outcome, added) in self._replica.take_ranges(came).items():
+        for feed, (outcome, added) in self._replica.take_ranges(came, self._gate.device).items():
             self.taken += added
             self._settle(feed, outcome, added, now_ms)
         for feed, _ in answer.lacks:
@@ -258,7 +268,7 @@ class Requester:
             self._rest[feed] = now_ms + (0 if outcome is RangeOutcome.BRANCH else self._timeout.timeout_ms)
 
     def _take_fork(self, evidence: bytes) -> None:
-        feed, new = self._replica.take_fork(evidence)
+        feed, new = self._replica.take_fork(evidence, self._gate.device)
         self.taken += new
         theirs, mine = self.theirs.get(feed), self._replica.holdings.get(feed)
         if theirs is not None and theirs.fork is not None and mine is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from antiphon.core.cid import Cid
+from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
 from antiphon.mesh.message import Blobs, Ranges, Want, WantBlobs
 from antiphon.mesh.replica import Replica
+from antiphon.mesh.session_gate import SessionGate
 
 _EMPTY_SIZE = 256  # of an empty answer, about
 _LACK_SIZE = 64  # of an entry for a range or blob that is not held here, about
@@ -14,8 +16,9 @@ _LACK_SIZE = 64  # of an entry for a range or blob that is not held here, about
 class Responder:
     """The answering part of one end of a session."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, gate: SessionGate) -> None:
         self._replica = replica
+        self._gate = gate
         self._answered: dict[int, None] = {}
         self.answer_size = 0  # of the last answer
 
@@ -34,14 +37,14 @@ class Responder:
         forks: list[bytes] = []
         left = min(want.size_max, ANSWER_SIZE)
         for feed in want.forks:
-            evidence = self._replica.evidence(feed)
+            evidence = self._replica.evidence(feed) if self._gives(feed) else None
             if evidence is not None and (len(evidence) <= left or not forks):
                 forks.append(evidence)
                 left -= len(evidence)
         for feed, first in want.ranges:
             if (spans or forks) and left <= 0:
                 break
-            span = self._replica.read_range(feed, first, left)
+            span = self._replica.read_range(feed, first, left) if self._gives(feed) else None
             if span is None:
                 lacks.append((feed, first))
             elif span.size <= left or not (spans or forks):
@@ -50,12 +53,15 @@ class Responder:
         self.answer_size = _EMPTY_SIZE + sum(map(len, spans)) + sum(map(len, forks)) + _LACK_SIZE * len(lacks)
         return Ranges(want.request, tuple(spans), tuple(lacks), tuple(forks))
 
+    def _gives(self, feed: bytes) -> bool:
+        return self._gate.gives_feed(self._replica.holdings.get(feed))
+
     def _blobs(self, want: WantBlobs) -> Blobs:
         blobs: list[tuple[Cid, bytes]] = []
         lacks: list[Cid] = []
         left = ANSWER_SIZE
         for cid in want.cids:
-            data = self._replica.read_blob(cid)
+            data = self._replica.read_blob(cid) if self._gate.gives is Access.WHOLE else None
             if data is None:
                 lacks.append(cid)
             elif len(data) <= left or not blobs:

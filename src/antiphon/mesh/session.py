@@ -6,24 +6,31 @@ lost, arrive twice, late and in any order, even from before a restart of either 
 
 from __future__ import annotations
 
-from antiphon.core.errors import BadEncoding
+from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.mesh.admits import Access
 from antiphon.mesh.announcements import Announcer
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.handshake import Handshake, HandshakeStep
-from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX
-from antiphon.mesh.message import Announcement, Blobs, Body, Message, Ranges, Want, WantBlobs
+from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX, STRANGER_SIZE_MAX
+from antiphon.mesh.message import Announcement, Blobs, Body, Message, Ranges, Show, Want, WantBlobs
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.requests import Requester
 from antiphon.mesh.responses import Responder
+from antiphon.mesh.session_gate import SessionGate
 from antiphon.mesh.timeouts import Timeout
 
 
 class Session:
-    """One end of a session. After `receive` and after local changes, `tick` each session of the replica."""
+    """One end of a session. After `receive` and after local changes, `tick` each session of the replica.
 
-    def __init__(self, replica: Replica, *, name: str = "") -> None:
+    `device` is the key of the other end's device, as a channel or the process has proven it. While that device may not
+    have the party, this end is silent: it sends nothing, and raises nothing.
+    """
+
+    def __init__(self, replica: Replica, device: bytes, *, name: str = "") -> None:
         self.replica = replica
         self.name = name
+        self._gate = SessionGate(replica.admits, device)
         self.taken = 0  # new blocks and evidence of forks; the driver of the session reads and resets it
         self.taken_blobs = 0
         self._handshake = Handshake(replica.new_name)
@@ -34,19 +41,24 @@ class Session:
     def _begin(self) -> None:
         """Reset the session: the two ends know nothing of each other."""
         self._timeout = Timeout()
-        self._requester = Requester(self.replica, self._timeout)
-        self._responder = Responder(self.replica)
+        self._requester = Requester(self.replica, self._gate, self._timeout)
+        self._responder = Responder(self.replica, self._gate)
         self._queue: list[Body | None] = []
         self._queued_size = 0
         self._heard = 0  # announcements of the other end that arrived without a gap
         self._acknowledge_ms = 0  # when to acknowledge them at the latest, with an empty message
         lazy_ms = LAZY_MS + int.from_bytes(self._handshake.mine) % LAZY_MS  # the two ends wait for different times
-        self._announcer = Announcer(self.replica, self._requester, self._timeout, lazy_ms)
+        self._announcer = Announcer(self.replica, self._gate, self._requester, self._timeout, lazy_ms)
 
     @property
     def connected(self) -> bool:
         """True if the other end has answered."""
         return bool(self._handshake.theirs)
+
+    @property
+    def access(self) -> Access:
+        """How much of the party the other end's device may have."""
+        return self._gate.gives
 
     def close(self) -> None:
         """Release the open requests, so that other sessions can make them."""
@@ -56,11 +68,13 @@ class Session:
 
     def receive(self, data: bytes, now_ms: int) -> None:
         """Receive one message. On `InvalidInput` or `RefusedBlocks` the other end is at fault: drop the session."""
-        message = decode(data)
-        if message.party != self.replica.key:
-            raise BadEncoding(
-                f"a message about party {message.party.hex()[:8]} in a session about {self.replica.key.hex()[:8]}"
-            )
+        self._look(now_ms)
+        message = self._read(data) if self._gate.is_open else self._read_from_stranger(data)
+        if message is not None and isinstance(message.body, Show):
+            self._gate.hear(message.body.credentials)
+            self._look(now_ms)
+        if message is None or not self._gate.is_open:
+            return
         step = self._handshake.receive(message.sender, message.receiver)
         if step is HandshakeStep.ANSWER:
             mine, theirs = self._handshake.reply(message.sender)
@@ -73,6 +87,34 @@ class Session:
         self._announcer.acknowledge(message.heard, now_ms)
         self._dispatch(message.body, now_ms)
 
+    def _read(self, data: bytes) -> Message:
+        message = decode(data)
+        if message.party != self.replica.key:
+            raise BadEncoding(
+                f"a message about party {message.party.hex()[:8]} in a session about {self.replica.key.hex()[:8]}"
+            )
+        return message
+
+    def _read_from_stranger(self, data: bytes) -> Message | None:
+        """Read a message of a device that may not have the party. An error would tell that the party is held here."""
+        if len(data) > STRANGER_SIZE_MAX:
+            return None
+        try:
+            return self._read(data)
+        except InvalidInput:
+            return None
+
+    def _look(self, now_ms: int) -> None:
+        """Ask again what the other end may have, if that may have changed."""
+        if not self._gate.look(now_ms):
+            return
+        if self._gate.is_open:
+            self._announcer.again()
+            self._requester.again()
+        else:  # revoked: what waits to be sent is dropped, too
+            self._requester.close()
+            self._queue, self._queued_size, self._replies = [], 0, []
+
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
             self._take_announcement(body, now_ms)
@@ -81,7 +123,7 @@ class Session:
                 self._announcer.requested(feed for feed, _ in body.ranges)
             if self._queued_size < OUTGOING_SIZE_MAX:
                 self._answer(body)
-        elif body is not None:
+        elif isinstance(body, Ranges | Blobs):
             try:
                 if isinstance(body, Ranges):
                     self._requester.take_ranges(body, now_ms)
@@ -126,14 +168,18 @@ class Session:
         Return the time at which to call this again even if no message arrives; None if nothing is waited for.
         """
         self.replica.look()
+        self._look(now_ms)
+        if not self._gate.is_open:
+            return self._gate.wake_ms if self._gate.wake_ms < NEVER else None
         if not self.connected:
-            return self._greet(now_ms)
+            return min(self._greet(now_ms), self._gate.wake_ms)
         news, announce_ms = self._announcer.announce(now_ms)
         requests, request_ms = self._requester.request(now_ms)
         self._queue += [*news, *requests]
         if self._acknowledge_ms and now_ms >= self._acknowledge_ms and not self._queue:
             self._queue.append(None)
-        wake_ms = min(announce_ms, request_ms, NEVER if self._queue else self._acknowledge_ms or NEVER)
+        acknowledge_ms = NEVER if self._queue else self._acknowledge_ms or NEVER
+        wake_ms = min(announce_ms, request_ms, acknowledge_ms, self._gate.wake_ms)
         return wake_ms if wake_ms < NEVER else None
 
     def _greet(self, now_ms: int) -> int:
@@ -141,5 +187,6 @@ class Session:
             if self._greet_ms:
                 self._timeout.late()
             self._greet_ms = now_ms + self._timeout.timeout_ms
-            self._replies = [*self._replies, Message(self.replica.key, self._handshake.mine, b"", 0)][-2:]
+            shown = Show(self._gate.proof) if self._gate.proof else None
+            self._replies = [*self._replies, Message(self.replica.key, self._handshake.mine, b"", 0, shown)][-2:]
         return self._greet_ms

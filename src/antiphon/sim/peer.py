@@ -14,7 +14,9 @@ from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.member.device_proof import vouch
 from antiphon.halo.member.membership import Membership
+from antiphon.mesh.admits import PartyAdmits
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
 from antiphon.model.factory import ModelFactory
@@ -128,7 +130,8 @@ class SimPeer:
         )
         self.epochs = Epochs(self.party, self.member)
         self.driver = EpochDriver(self.party, self.member, self.epochs)
-        self.replica = Replica(self.party, self.epochs)
+        word = vouch(self.key, self.identity, self.device)
+        self.replica = Replica(self.party, self.epochs, PartyAdmits(self.party, self.member, word=word))
         self.sessions = {}
         self._stood = self.epochs.number
         self._news = self.up = True
@@ -304,7 +307,7 @@ class SimPeer:
     def _session(self, name: str) -> Session:
         """The session with a neighbour; a new one after a restart, or if the old one was closed."""
         if name not in self.sessions:
-            self.sessions[name] = Session(self.replica, name=name)
+            self.sessions[name] = Session(self.replica, self.neighbours[name].device.key, name=name)
         return self.sessions[name]
 
     def _send(self, name: str, session: Session) -> None:

@@ -247,7 +247,7 @@ class Stage:
             self.world.run(at + 50)
 
     def _are_even(self) -> bool:
-        first, *others = map(self._lengths, self.peers.values())
+        first, *others = map(self._lengths, self._members())
         return all(other == first for other in others)
 
     def _joined(self, name: str) -> bool:
@@ -419,8 +419,12 @@ class Stage:
         return self.peers[self.scenario.cast.founder]
 
     def honest(self) -> list[SimPeer]:
-        """The peers that are not byzantine."""
-        return [peer for peer in self.peers.values() if peer.honest]
+        """The members that are not byzantine. Others get nothing more, from their revocation on."""
+        return [peer for peer in self._members() if peer.honest]
+
+    def _members(self) -> list[SimPeer]:
+        """The peers that the founder has admitted and not revoked, itself included."""
+        return [peer for peer in self.peers.values() if peer is self.founder or peer.name in self.account.members]
 
     def close(self) -> None:
         for peer in self.peers.values():

@@ -20,6 +20,7 @@ from antiphon.snapshot.cbor import array
 from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 from antiphon.snapshot.root import SnapshotRoot
+from antiphon.snapshot.tree_node import Node
 from antiphon.snapshot.tree_reader import PlacedNode, load_root
 
 
@@ -62,6 +63,20 @@ def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[
                 yield from blobs.missing(pending)
                 pending = []
     yield from blobs.missing(pending)
+
+
+def links(cid: Cid, blobs: Blobs) -> list[Cid]:
+    """Return the CIDs in one node of a snapshot, a tree or content. A chunk has none, and is not read."""
+    if cid.codec == RAW:
+        return []
+    data, what = blobs.get(cid), str(cid)
+    if data[:1] == array(2):
+        node = Node.decode(data, what)
+        return [Cid(held) for held in node.held if node.level or isinstance(held, Cid)]
+    if data[:1] == array(4):
+        return [link for link, _ in ContentNode.decode(data, what).links]
+    root = SnapshotRoot.decode(data)
+    return [tree for tree in (root.items, root.feeds, root.deaths) if tree is not None]
 
 
 class _Walk:

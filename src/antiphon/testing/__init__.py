@@ -11,7 +11,8 @@
     query_strategies  Hypothesis strategies of items and queries, to compare two evaluators of queries
     parties           control feeds in memory, with honest and hostile actors
     peers             whole peers in one process, with stores on disk
-    view_fetch     exchange between a whole peer and one that holds a view
+    copy_feeds        copies a party from one feed store into another
+    view_fetch        exchange between a whole peer and one that holds a view
 
 Start reading at model_laws. The `run_…_tests` functions are exported here; they return the names of the laws that they
 checked, or raise an AssertionError that says which law is broken. The strategies need Hypothesis. The kit may import

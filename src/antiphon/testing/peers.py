@@ -82,10 +82,10 @@ class Peer:
 
     def _enrol(self, founder: Peer | None, owner: Peer | None) -> None:
         self.keys = KeyStore.create(self.folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
-        self.identity: Identity = Identity(_pair(self.name)) if owner is None else owner.identity
+        self.identity: Identity = Identity(pair_of(self.name)) if owner is None else owner.identity
         if owner is None:
             self.keys.add(self.identity.pair, KeyKind.IDENTITY, "identity")
-        self.device = Device(_pair(f"{self.name}'s device"), self.identity.key)
+        self.device = Device(pair_of(f"{self.name}'s device"), self.identity.key)
         self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
         if founder is None:
             self.member = Membership.found(
@@ -100,7 +100,7 @@ class Peer:
         authority: Authority
         if self._open_party is not None:
             key = self._open_party.key
-            authority = OpenAuthority(self.store, key, _pair(f"{self.name}'s feed"))
+            authority = OpenAuthority(self.store, key, pair_of(f"{self.name}'s feed"))
         else:
             assert self.member is not None
             key = self.member.party
@@ -176,7 +176,7 @@ class Peer:
         if self.member is not None:
             writer = self.member.open_data_feed()
         else:
-            writer = FeedWriter.open(self.store, _pair(f"{self.name}'s feed"), self.party.key)
+            writer = FeedWriter.open(self.store, pair_of(f"{self.name}'s feed"), self.party.key)
         writer.see(*seen)
         return writer.extend(drafts, atomic=atomic)
 
@@ -223,7 +223,7 @@ class Peers:
     def __init__(self, folder: str | Path, *, authority: bool = True, models: ModelFactory | None = None) -> None:
         self._folder = Path(folder)
         self._models = models or ModelFactory.standard()
-        self._open_party = None if authority else _pair("an open party")
+        self._open_party = None if authority else pair_of("an open party")
         self.all: list[Peer] = []
 
     def add(
@@ -303,5 +303,6 @@ class Peers:
             peer.close()
 
 
-def _pair(name: str) -> KeyPair:
+def pair_of(name: str) -> KeyPair:
+    """The key pair of a name: peers' identities, devices and feeds follow from their names."""
     return KeyPair.from_seed(sha256(name.encode()).digest())

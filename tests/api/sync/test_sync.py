@@ -1,13 +1,17 @@
-"""`sync` copies the blocks of shared parties, no others, and none without a valid signature."""
+"""`sync` exchanges the blocks of shared parties, no others, between devices of their members."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import pytest
+
 import antiphon
 from antiphon import Party, Store, sync
+from antiphon.core.keys import PublicKey
 from antiphon.halo import new_identity
+from antiphon.testing.spans import SpanWriter
 
 
 def test_an_exchange_says_what_moved_and_ends(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
@@ -55,17 +59,42 @@ def test_a_third_device_gets_everything_from_the_second(
         assert there.query().ids == theirs.query().ids == party.query().ids
 
 
-def test_somebody_who_was_not_admitted_reads_and_cannot_write(tmp_path: Path, ada: Store, party: Party) -> None:
-    """An invitation alone admits nobody."""
+def test_an_invitation_alone_lets_nobody_read(tmp_path: Path, ada: Store, party: Party) -> None:
     party.object({"title": "Milk"})
     with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         invitation = party.invite(new_identity(eve.keys, "somebody else")[0].key)
-        eve.join(invitation)
+        eve.join(str(invitation))
+        assert sync(ada, eve) == sync(eve, ada) == 0
+        assert list(eve.manager.feeds.feeds(party.key)) == []
+        party.invite(eve.me)
+        assert sync(ada, eve) > 0
+        assert len(eve.party(party.key).query()) == 1
+
+
+def test_a_revoked_member_gets_nothing_more(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    party.revoke(bob.me)
+    party.object({"title": "Milk"})
+    assert sync(ada, bob) == 0
+    assert len(theirs.query()) == 0
+    party.invite(bob.me)
+    sync(ada, bob)
+    assert len(theirs.query()) == 1
+    theirs.object({"title": "Salt"})
+    sync(ada, bob)
+    assert len(party.query()) == 2
+
+
+def test_who_was_admitted_meanwhile_is_let_in_by_a_member_who_has_not_heard_of_it(
+    tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party
+) -> None:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
+        eve.join(party.invite(eve.me))
+        assert sync(bob, eve) == 0, "Bob has not heard of her, and she has nothing to show but herself"
         sync(ada, eve)
-        there = eve.party(party.key)
-        assert len(there.query()) == 1
-        assert there.member.control is None
-        assert sync(ada, eve) == 0
+        eve.party(party.key).object({"title": "Salt"})
+        sync(bob, eve)
+        assert theirs.query().ids == eve.party(party.key).query().ids
+        assert len(theirs.query()) == 1
 
 
 def test_a_folder_that_was_copied_goes_on_in_feeds_of_its_own(tmp_path: Path, ada: Store, party: Party) -> None:
@@ -83,3 +112,33 @@ def test_a_folder_that_was_copied_goes_on_in_feeds_of_its_own(tmp_path: Path, ad
 
     assert sorted(item.value["title"] for item in party.query()) == ["One", "Three", "Two"]
     assert ada.manager.feeds.forks() == []
+
+
+@pytest.mark.parametrize("longer", [0, 3])
+def test_a_fork_is_found_where_two_stores_hold_different_branches(
+    tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party, longer: int
+) -> None:
+    """Mallory shows Ada one block and Bob another at the same place; of equal or different length."""
+    with antiphon.open(tmp_path / "mallory", name="Mallory", unprotected=True) as mallory:
+        mallory.join(party.invite(mallory.me))
+        sync(ada, mallory)
+        sync(ada, bob)
+        item = mallory.party(party.key).object({"title": "common"})
+        sync(ada, mallory)
+        sync(ada, bob)
+        data = mallory.party(party.key).member.data
+        assert data is not None
+        feed = mallory.manager.feeds.record(data.feed)
+        branch = SpanWriter(mallory.keys.pair(PublicKey(feed.feed)), party.key)
+        branch.record = feed
+        bob.manager.feeds.ingest(branch.write())
+        for number in range(1 + longer):
+            item["title"] = str(number)
+        sync(ada, mallory)
+
+    assert sync(ada, bob) > 0
+    for store, held in ((ada, party), (bob, theirs)):
+        assert len(store.manager.feeds.forks()) == 1
+        assert store.manager.feeds.bounds(feed.feed).end == feed.length
+        assert held.item(item.id).value == {"title": "common"}
+    assert sync(ada, bob) == 0

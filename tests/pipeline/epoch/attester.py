@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from antiphon.api.store import Store
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.testing.copy_feeds import copy_feeds
 
 
 def main(own: Path, other: Path) -> None:

@@ -18,12 +18,12 @@ from tests.pipeline.helpers import flip
 
 import antiphon
 from antiphon.api.store import Store
-from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, NotAuthorised
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.pipeline.epoch.epoch_job import EpochJob
+from antiphon.testing.copy_feeds import copy_feeds
 
 TEXT = "a title that a disk may lose a byte of"
 

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Replication(_message.Message):
-    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs")
+    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     RECEIVER_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class Replication(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     WANT_BLOBS_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
+    SHOW_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     sender: bytes
     receiver: bytes
@@ -26,7 +27,8 @@ class Replication(_message.Message):
     ranges: Ranges
     want_blobs: WantBlobs
     blobs: Blobs
-    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ...) -> None: ...
+    show: Show
+    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ...) -> None: ...
 
 class Announcement(_message.Message):
     __slots__ = ("since", "upto", "holdings")
@@ -119,3 +121,9 @@ class Blob(_message.Message):
     cid: bytes
     data: bytes
     def __init__(self, cid: _Optional[bytes] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Show(_message.Message):
+    __slots__ = ("credentials",)
+    CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
+    credentials: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, credentials: _Optional[_Iterable[bytes]] = ...) -> None: ...

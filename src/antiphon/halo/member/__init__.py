@@ -1,6 +1,7 @@
 """Membership: one device's part in a party.
 
 membership      `Membership`: found or join a party, open feeds, write credentials
+device_proof    what a device shows of itself to one that does not know it, and the judgement on it
 votes           declare, attest, endorse and refuse epochs
 genesis_checks  the checks of an epoch genesis that need control feeds only
 fork_reports    publish evidence of forks to the party (`feed.fork` checks it)

@@ -58,7 +58,7 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.keys.identity import Device, Identity, load_identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
-from antiphon.halo.member import child_party, votes
+from antiphon.halo.member import child_party, device_proof, votes
 from antiphon.halo.member.fork_reports import publish_forks, untold
 
 
@@ -139,8 +139,7 @@ class Membership:
 
     def vouch(self, identity: Identity) -> bytes:
         """Return the identity's credential for this device in the party. Only this needs the identity's private key."""
-        claim = DeviceAdmission(identity.key, self.device.key)
-        return credential.sign(self.party, claim, [identity.pair, self.device.pair])
+        return device_proof.vouch(self.party, identity, self.device)
 
     def join(self, device_credential: bytes | None = None) -> Stamp:
         """Open this device's control feed. Its first block carries the identity's credential for the device (`vouch`).

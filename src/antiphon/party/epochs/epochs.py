@@ -82,6 +82,7 @@ class Epochs:
         self._work = threading.RLock()  # one computation at a time; taken before the party's lock
         self._made: tuple[EpochPlan, EpochSnapshot] | None = None
         self._cancelled = threading.Event()
+        self._whole: Cid | None = None  # the last snapshot that is known to be whole here: finding that out is slow
         self._over = False  # cancelled permanently: no computation may start any more
         self.disagreement: Disagreement | None = None
         self.waits_for = ""  # why this device cannot rebase onto, or attest, the next epoch yet
@@ -379,10 +380,14 @@ class Epochs:
         if not final:
             return []
         root = Cid(final[-1].snapshot)
+        if whole and root == self._whole:
+            return []
         if not self._blobs.has(root):
             return [root] if self._behind(final) else []
         with suppress(InvalidInput):  # the blob is no snapshot: fetching cannot help
-            return list(tree.missing(root, self._blobs)) if whole else self._lacking(final[-1])
+            found = list(tree.missing(root, self._blobs)) if whole else self._lacking(final[-1])
+            self._whole = root if whole and not found else self._whole
+            return found
         return []
 
     def _lacking(self, epoch: FinalEpoch) -> list[Cid]:

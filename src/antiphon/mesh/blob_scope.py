@@ -1,0 +1,61 @@
+"""`BlobScope`: which blobs belong to the final epochs of a party.
+
+All parties of a peer share one blob store, and a CID is no secret: whoever holds the same file knows it. So a session
+gives only blobs that can be reached from the snapshots of its party's final epochs. Other members have recomputed these
+snapshots: nobody can put a link to a foreign blob into one. Items can name any CID, so what they name does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from antiphon.core.cid import RAW, Cid
+from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.walk import links
+
+
+class BlobScope:
+    """A set of CIDs that grows on demand: nodes are read until the requested CID is found, each node once.
+
+    Snapshots share most of their nodes, so the next epoch costs its new nodes only.
+    """
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._reached: set[Cid] = set()
+        self._unread: list[Cid] = []  # reached nodes whose links are not in the set yet
+        self._lacking: list[Cid] = []  # the same, and the blob was missing
+
+    def reaches(self, cid: Cid, roots: Iterable[Cid]) -> bool:
+        """True if a blob is one of these snapshots, or a part of one, as far as they are held here."""
+        for root in roots:
+            self._reach(root)
+        if cid in self._reached or self._seek(cid):
+            return True
+        if self._lacking:  # some may have arrived
+            missing = set(self._blobs.missing(self._lacking))
+            self._unread = [node for node in self._lacking if node not in missing]
+            self._lacking = [node for node in self._lacking if node in missing]
+        return self._seek(cid)
+
+    def _reach(self, cid: Cid) -> None:
+        if cid not in self._reached:
+            self._reached.add(cid)
+            if cid.codec != RAW:
+                self._unread.append(cid)
+
+    def _seek(self, cid: Cid) -> bool:
+        """Read nodes until a CID is found."""
+        while self._unread:
+            node = self._unread.pop()
+            try:
+                for found in links(node, self._blobs):
+                    self._reach(found)
+            except (MissingBlob, DamagedBlob):
+                self._lacking.append(node)
+            except InvalidInput:  # it is no node: nothing is below it
+                continue
+            if cid in self._reached:
+                return True
+        return False
