@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
+from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, code_of
+from antiphon.feed.header import NO_END
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
@@ -193,6 +196,41 @@ def rebuilt_alike(stage: Stage) -> Iterator[str]:
         yield f"{peer.name}: item {item.hex()} is another after it was built again: {_value(peer, item)}"
 
 
+def honest_feeds_go_on(stage: Stage) -> Iterator[str]:
+    """No feed of an honest member that was never revoked has ended, and none of its blocks waits."""
+    names = {bytes(peer.device.key): peer.name for peer in stage.honest() if peer.name not in stage.account.names}
+    for peer in stage.honest():
+        machine = peer.member.machine
+        owned = {feed: names[one.device] for feed, one in machine.authority.owners().items() if one.device in names}
+        for feed, name in sorted(owned.items()):
+            if min(machine.authority.end(feed), machine.fork_ends.get(feed, NO_END)) != NO_END:
+                yield f"{peer.name} has ended feed {feed.hex()[:8]} of {name}"
+        for one in peer.party.status().blocked:
+            if one.feed in owned:
+                yield f"{peer.name} does not deliver {one.feed.hex()[:8]} {one.seq} of {owned[one.feed]}: {one.reason}"
+        for block in machine.waiting():
+            if block.stamp.feed in owned:
+                yield f"{peer.name} waits with {block.stamp} of {owned[block.stamp.feed]}"
+
+
+def life_goes_on(stage: Stage) -> Iterator[str]:
+    """Members write, and the founder admits, revokes and sets the policy. This law comes last: it changes the party."""
+    for peer in stage.honest():
+        if peer is stage.founder or peer.name in stage.account.members:
+            yield from _tries(peer, "write", lambda peer=peer: peer.party.create("antiphon/object"))  # type: ignore[misc]
+    founder, somebody = stage.founder, KeyPair.from_seed(sha256(b"somebody new").digest()).key
+    yield from _tries(founder, "admit", lambda: founder.member.admit(somebody, [Role.EDITOR]))
+    yield from _tries(founder, "revoke", lambda: founder.member.revoke(somebody))
+    yield from _tries(founder, "set the policy", lambda: founder.member.set_policy(founder.epochs.policy()))
+
+
+def _tries(peer: SimPeer, what: str, act: Callable[[], object]) -> Iterator[str]:
+    try:
+        act()
+    except AntiphonError as error:
+        yield f"{peer.name} cannot {what}: {error}"
+
+
 def bounded(stage: Stage) -> Iterator[str]:
     """Queues and caches have stayed within their limits."""
     pairs = sum(len(peer.neighbours) for peer in stage.peers.values())
@@ -213,7 +251,9 @@ LAWS: dict[str, Law] = {
     "epochs agree": epochs_agree,
     "epochs come": epochs_come,
     "bounded": bounded,
+    "honest feeds go on": honest_feeds_go_on,
     "rebuilt alike": rebuilt_alike,
+    "life goes on": life_goes_on,
 }
 
 

@@ -30,12 +30,18 @@ class Attacker:
     """A byzantine peer during one attack."""
 
     def __init__(
-        self, peer: SimPeer, others: Sequence[SimPeer], chance: random.Random, token: Callable[[], str]
+        self,
+        peer: SimPeer,
+        others: Sequence[SimPeer],
+        chance: random.Random,
+        token: Callable[[], str],
+        bait: Callable[[bytes], None] = lambda _item: None,
     ) -> None:
         self.peer = peer
         self.others = others
         self.chance = chance
         self.token = token  # makes the text of a forged write, which must show in no item
+        self.bait = bait  # takes an item that honest peers shall write to
 
     # -- messages of the protocol
 

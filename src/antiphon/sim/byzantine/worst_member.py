@@ -1,0 +1,148 @@
+"""Attacks that once stopped a party, filled memories or undid others' work: rules 22 to 26 are against them.
+
+Writes on a branch carry no token: either branch may count, because an epoch may include it.
+"""
+
+from __future__ import annotations
+
+from antiphon.core.ids import ItemId
+from antiphon.core.keys import KeyPair
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, MemberAdmission, Role
+from antiphon.model.message import Genesis, write_genesis
+from antiphon.sim.byzantine.attacker import Attacker, as_draft
+from antiphon.testing.spans import Forged, SpanWriter
+
+_GREAT_STEP = (1 << 32) - 2
+_EDITOR = frozenset({Role.EDITOR})
+
+
+def runaway_control(foe: Attacker) -> None:
+    """Fork the control feed, and write to a data feed as if a block far beyond the fork had a huge lamport."""
+    control = foe.peer.member.control
+    if control is None:
+        return
+    feed = bytes(control.feed)
+    writer = foe.writer_at(feed)
+    foe.push(foe.some(), *writer.extend([_void(foe)]), control=True)
+    foe.append(MemberAdmission(bytes(foe.key().key), _EDITOR))
+    _run_away(foe, feed)
+
+
+def runaway_data(foe: Attacker) -> None:
+    """The same with a fork of the data feed."""
+    item = foe.an_object()
+    if item is None:
+        return
+    feed = foe.data_feed()
+    foe.push(foe.some(), *foe.writer_at(feed).extend([foe.setting(item, "a branch")]))
+    foe.write(foe.setting(item, "the other branch"))
+    _run_away(foe, feed)
+
+
+def _run_away(foe: Attacker, forked: bytes) -> None:
+    """Claim in another feed that blocks beyond a fork lifted the lamport by all that one step once might."""
+    item = foe.an_object() or bytes(16)
+    writer = _second_feed(foe, FeedKind.DATA)
+    length = foe.peer.store.record(forked).length
+    known = {entry.feed: entry for entry in foe.peer.member.machine.entries()}
+    spans = []
+    for step in range(1, 4):
+        claimed = Entry(forked, length + step, step * _GREAT_STEP, foe.chance.randbytes(32))
+        seen = sorted((known if step == 1 else {}) | {forked: claimed})
+        entries = tuple(claimed if feed == forked else known[feed] for feed in seen)
+        spans.append(writer.forge(Forged(foe.body(item, foe.token()), item=item, advance=entries)))
+    foe.push(foe.names(), *spans)
+
+
+def branch_for_one(foe: Attacker) -> None:
+    """Show one neighbour a long branch of the data feed, and the rest a short one, which an epoch will take."""
+    item = foe.an_object()
+    if item is None:
+        return
+    drafts = [foe.setting(item, "for one of them")] * foe.chance.randint(10, 60)
+    foe.push(foe.names()[:1], *foe.writer_at(foe.data_feed()).extend(drafts))
+    foe.write(foe.setting(item, "for all others"))
+
+
+def too_many_feeds(foe: Attacker) -> None:
+    """Admit more data feeds than a device may have, and write to some."""
+    item = foe.an_object() or bytes(16)
+    for _ in range(foe.chance.randint(9, 40)):
+        writer = _second_feed(foe, FeedKind.DATA)
+        if foe.chance.random() < 0.3:
+            seen = foe.peer.member.machine.entries()
+            foe.push(foe.names(), *writer.extend([foe.setting(item, "from one feed of many")], seen=seen))
+
+
+def strangers(foe: Attacker) -> None:
+    """Let outsiders open control feeds, admit data feeds there, and refer to all that they know."""
+    for _ in range(foe.chance.randint(5, 20)):
+        identity, device, control = (foe.key() for _ in range(3))
+        writer = foe.stranger(control)
+        drafts = [_admission(foe, identity, device, pair, kind) for pair, kind in _pairs(foe, control)]
+        seen = [entry for entry in foe.peer.member.machine.entries() if foe.chance.random() < 0.5]
+        foe.push(foe.some(), *writer.extend(drafts, seen=seen), control=True)
+
+
+def two_models(foe: Attacker) -> None:
+    """Begin one item twice, on two branches of a feed: as a text and as an object. Others may write to either."""
+    writer = _second_feed(foe, FeedKind.DATA)
+    seen, nonce, names = foe.peer.member.machine.entries(), foe.chance.randbytes(16), foe.names()
+    lamport = 1 + max(entry.lamport for entry in seen)
+    item = ItemId.derive(lamport, party=foe.peer.key, feed=writer.pair.key, nonce=nonce)
+    half = len(names) // 2
+    for models, shown in ((("antiphon/text",), names[:half]), (("antiphon/object",), names[half:])):
+        drafts = [Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1))) for model in models]
+        branch = SpanWriter(writer.pair, foe.peer.key, seed=foe.chance.randrange(1 << 32))
+        foe.push(shown, *branch.extend(drafts, seen=seen))
+    foe.bait(item)
+
+
+def much_seen(foe: Attacker) -> None:
+    """Let two control feeds refer to each other in every block: what each block has seen must not be copied."""
+    other, control = _second_feed(foe, FeedKind.CONTROL), foe.peer.member.control
+    if control is None:
+        return
+    for _ in range(foe.chance.randint(10, 60)):
+        foe.append(MemberAdmission(bytes(foe.key().key), _EDITOR))
+        spans = other.extend(
+            [_void(foe)], seen=[one for one in foe.peer.member.machine.entries() if one.feed != bytes(other.pair.key)]
+        )
+        for span in spans:
+            foe.peer.store.ingest(span)
+    foe.peer.member.refresh()
+
+
+def _second_feed(foe: Attacker, kind: FeedKind) -> SpanWriter:
+    """Open another feed of this device: a control feed admits itself, a data feed is admitted in the control feed."""
+    me, device, pair = foe.peer.identity.pair, foe.peer.device.pair, foe.key()
+    writer = foe.stranger(pair)
+    if kind is FeedKind.DATA:
+        foe.append(_claim(foe, me, device, pair, kind), device, pair)
+        return writer
+    for span in writer.extend([_admission(foe, me, device, pair, kind)], seen=foe.peer.member.machine.entries()):
+        foe.peer.store.ingest(span)
+    return writer
+
+
+def _claim(foe: Attacker, identity: KeyPair, device: KeyPair, pair: KeyPair, kind: FeedKind) -> FeedAdmission:
+    who, what = bytes(identity.key), bytes(device.key)
+    word = foe.signed(DeviceAdmission(who, what), identity, device)
+    return FeedAdmission(bytes(pair.key), kind, who, what, word)
+
+
+def _admission(foe: Attacker, identity: KeyPair, device: KeyPair, pair: KeyPair, kind: FeedKind) -> Draft:
+    return as_draft(foe.signed(_claim(foe, identity, device, pair, kind), device, pair))
+
+
+def _pairs(foe: Attacker, control: KeyPair) -> list[tuple[KeyPair, FeedKind]]:
+    """A control feed, and data feeds that it admits."""
+    data = [(foe.key(), FeedKind.DATA) for _ in range(foe.chance.randint(0, 3))]
+    return [(control, FeedKind.CONTROL), *data]
+
+
+def _void(foe: Attacker) -> Draft:
+    """A credential that an editor may not give."""
+    return as_draft(foe.signed(MemberAdmission(bytes(foe.key().key), _EDITOR)))
