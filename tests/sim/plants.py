@@ -168,6 +168,11 @@ def posts_dropped(patch: Patch) -> None:
     patch.setattr(MessengerModel, "apply", forgetful)
 
 
+def refused_binds(patch: Patch) -> None:
+    """Whatever was attested in the greatest term must be declared again, although a quorum cannot have attested it."""
+    patch.setattr(Ballot, "_supporters", lambda ballot, *_: len(ballot.config.attesters))
+
+
 def feeds_kept(patch: Patch) -> None:
     """Who is admitted again goes on with feeds that have ended."""
     patch.setattr(simpeer, "drop_ended_feeds", lambda party, member: True)
@@ -222,5 +227,13 @@ PLANTS = (
     ),
     Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
     Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"}), likely_seed=3),
+    Plant(
+        "what all refuse binds",
+        refused_binds,
+        (Fault.SKEW, Fault.SLEEP, Fault.PARTS),
+        _EPOCHS,
+        peers=4,
+        likely_seed=45,
+    ),
     Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),
 )

@@ -153,7 +153,10 @@ def one_party(stage: Stage) -> Iterator[str]:
 
 
 def epochs_agree(stage: Stage) -> Iterator[str]:
-    """No honest peer computes another snapshot than an honest declarer. All peers have reached the last final epoch."""
+    """No honest peer computes another snapshot than an honest declarer, unless they hold branches of a forked feed.
+
+    All peers have reached the last final epoch.
+    """
     devices = {bytes(peer.device.key): peer.name for peer in stage.honest()}
     for peer in stage.honest():
         chain = peer.epochs.chain()
@@ -306,11 +309,13 @@ def _length(peer: SimPeer, feed: bytes) -> int:
 
 
 def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:
-    """The keys that signed the refused epoch."""
-    wanted = refusal.term, refusal.number, refusal.snapshot
+    """The keys that signed the refused epoch; none if it holds one branch of a forked feed: others hold the other."""
+    wanted, machine = (refusal.term, refusal.number, refusal.snapshot), peer.member.machine
     return {
         signer
-        for act in peer.member.machine.acts()
-        if isinstance(act.claim, EpochGenesis) and (act.claim.term, act.claim.number, act.claim.snapshot) == wanted
+        for act in machine.acts()
+        if isinstance(act.claim, EpochGenesis)
+        and (act.claim.term, act.claim.number, act.claim.snapshot) == wanted
+        and all(length <= machine.common(feed) for feed, length in act.claim.cut.items())
         for signer in act.signers
     }

@@ -57,13 +57,18 @@ def _run_away(foe: Attacker, forked: bytes) -> None:
 
 
 def branch_for_one(foe: Attacker) -> None:
-    """Show one neighbour a long branch of the data feed, and the rest a short one, which an epoch will take."""
+    """Show one neighbour a branch of the data feed with high lamports, and the rest one with low lamports.
+
+    The neighbour writes on, having seen the high one. The next epoch may take the low one.
+    """
     item = foe.an_object()
     if item is None:
         return
-    drafts = [foe.setting(item, "for one of them")] * foe.chance.randint(10, 60)
-    foe.push(foe.names()[:1], *foe.writer_at(foe.data_feed()).extend(drafts))
-    foe.write(foe.setting(item, "for all others"))
+    feed, count, (one, *others) = foe.data_feed(), foe.chance.randint(1, 3), foe.names()
+    records = [record for record in foe.peer.store.feeds(foe.peer.key) if record.length and record.feed != feed]
+    seen = [Entry(record.feed, record.length - 1, record.lamport, record.hash) for record in records]
+    foe.push([one], *foe.writer_at(feed).extend([foe.setting(item, "high")] * count, seen=seen))
+    foe.push(others, *foe.writer_at(feed).extend([foe.setting(item, "low")] * count))
 
 
 def too_many_feeds(foe: Attacker) -> None:
