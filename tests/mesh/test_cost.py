@@ -101,7 +101,7 @@ def test_who_is_late_is_not_waited_for_where_another_neighbour_has_the_same(peer
     peers.pass_on(peers.all[0], peers.all[1])
     wire = Wire(peers, [("alice", "carol"), ("bob", "carol")])
     wire.watch = lambda giver, taker, data: not (giver == "alice" and isinstance(decode(data).body, Ranges))
-    wire.run(limits.TIMEOUT_MIN_MS * 2)
+    wire.run(limits.TIMEOUT_MIN_MS * 6)  # the control feed, which names the data feed, and then that
 
     assert peers.all[2].snapshots() == peers.all[1].snapshots()
 

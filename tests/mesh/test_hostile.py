@@ -80,7 +80,11 @@ def liar(alice: Peer) -> Liar:
 
 
 def feed_of(alice: Peer, name: str = "somebody") -> SpanWriter:
-    return SpanWriter(KeyPair.from_seed(sha256(name.encode()).digest()), alice.party.key)
+    """A data feed that Alice has admitted, so that its blocks are wanted."""
+    pair = KeyPair.from_seed(sha256(name.encode()).digest())
+    if not alice.party.authority.knows(pair.key):
+        alice.admit_feed(pair)
+    return SpanWriter(pair, alice.party.key)
 
 
 @given(st.binary(max_size=300))
@@ -159,8 +163,8 @@ def test_blocks_that_do_not_verify_are_refused_and_listed(liar: Liar, alice: Pee
     assert bytes(writer.pair.key) not in alice.lengths()
 
 
-def test_blocks_of_another_party_are_refused(liar: Liar) -> None:
-    pair = KeyPair.from_seed(bytes(32))
+def test_blocks_of_another_party_are_refused(liar: Liar, alice: Peer) -> None:
+    pair = feed_of(alice).pair
     want = liar.offer(pair.key)
     assert want is not None
     with pytest.raises(BadEncoding, match="party"):
@@ -278,10 +282,9 @@ def test_evidence_that_is_false_is_refused(liar: Liar, alice: Peer) -> None:
 
 
 def test_a_data_feed_is_not_taken_where_only_control_feeds_are_asked_for(alice: Peer) -> None:
+    writer, other = feed_of(alice), feed_of(alice, "another")
     liar = Liar(alice, ControlReplica(alice.store, alice.party.key, admits_of(alice), randomness=alice.dice))
-    writer = feed_of(alice)
     assert liar.offer(writer.pair.key) is None
-    other = feed_of(alice, "another")
     want = liar.say(Announcement(1, 2, (Holding(other.pair.key, 0, 1, bytes(32), True),)))[0]
     assert isinstance(want, Want)
     assert int(other.fork().write().columns["kind"][0]) == Kind.MUTATION

@@ -35,8 +35,10 @@ from antiphon.mesh.in_flight import InFlight
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
 from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.ports import Known
 from antiphon.party.epochs.epochs import Disagreement, Epochs
 from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.live.unopened_party import UnopenedParty
 from antiphon.snapshot.blobs import Blobs
 
 
@@ -47,6 +49,7 @@ class RangeOutcome(enum.Enum):
     KNOWN = "known"
     BRANCH = "branch"  # it does not link to the held blocks: an earlier range shows where the writer forked
     BODIES_MISSING = "bodies missing"  # and no credential says that they were erased: another peer may have them
+    STRANGER = "stranger"  # no act names its feed, so it is not taken; perhaps one will
     UNFIT = "unfit"  # it begins too late, or its feed is not replicated here
 
 
@@ -67,12 +70,17 @@ class Replica:
         keeps: Callable[[int, bytes], bool] | None = None,
         randomness: Randomness | None = None,
     ) -> None:
-        self._begin(party.store, party.key, admits, randomness or party.randomness, party.authority.erased)
+        self._begin(party.store, party.key, admits, randomness or party.randomness, party.authority)
+        self._erased = party.authority.erased
+        self._look_for_names = party.look
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
         self._keeps = keeps  # a function (kind, item) that is true for the bodies to store; by default all
         self._scope = None if epochs is None else BlobScope(party.blobs)
+
+    _erased: Callable[[bytes], Collection[int]]
+    _look_for_names: Callable[[], None]
 
     def _begin(
         self,
@@ -80,7 +88,7 @@ class Replica:
         party: bytes,
         admits: Admits,
         randomness: Randomness,
-        erased: Callable[[bytes], Collection[int]],
+        known: Known,
         *,
         control: bool = False,
     ) -> None:
@@ -91,8 +99,9 @@ class Replica:
         self.in_flight = InFlight()
         self.fetches_blobs = True  # a driver may first process the blocks that came: they may make blobs needless
         self.base_version = 0  # rises when the party folds on another epoch
+        self.known = known
+        self.strangers: dict[bytes, bytes] = {}  # control feeds of the last ranges that were not taken: whose they are
         self._control = control
-        self._erased = erased
         self._randomness = randomness
         self._base: EpochBase | None = None
         self._begins: dict[bytes, Base] = {}
@@ -166,6 +175,8 @@ class Replica:
         mine = self.holdings.get(theirs.feed)
         if (self._control and not theirs.control) or self.holdings.ended(theirs.feed):
             return None
+        if mine is None and not theirs.control and not self.known.knows(theirs.feed):
+            return None
         length, start = (mine.length, mine.start) if mine is not None else (0, 0)
         if theirs.length < length or (mine is not None and (theirs.length, theirs.hash) == (length, mine.hash)):
             return None
@@ -185,6 +196,16 @@ class Replica:
         The latter is the number of blocks, or 1 for evidence of a fork. If a range does not verify, an error is raised
         and none is stored. `source` is the device that gave them.
         """
+        outcomes = self._take_known(spans, source)
+        while others := [span for span in spans if outcomes[span.feed][0] is RangeOutcome.STRANGER]:
+            before = self.known.known_count
+            self._look_for_names()
+            if self.known.known_count == before:
+                break
+            outcomes |= self._take_known(others, source)  # what was taken names some of them
+        return outcomes
+
+    def _take_known(self, spans: Sequence[Span], source: bytes) -> dict[bytes, tuple[RangeOutcome, int]]:
         outcomes: dict[bytes, tuple[RangeOutcome, int]] = {}
         fit: list[tuple[Span, Base | None]] = []
         for span in spans:
@@ -215,6 +236,8 @@ class Replica:
                 return RangeOutcome.UNFIT, None
             if self._control and (span.first or int(span.columns["kind"][0]) != Kind.CREDENTIAL):
                 raise BadEncoding(f"feed {span.feed.hex()[:8]} is no control feed, and only those were requested")
+            if not self.known.knows(span.feed) and self._is_stranger(span):
+                return RangeOutcome.STRANGER, None
         elif self.holdings.ended(span.feed):
             return RangeOutcome.KNOWN, None
         length = record.length if record is not None else 0
@@ -234,6 +257,13 @@ class Replica:
         if record is not None and span.first >= record.length >= record.end:  # it continues behind a fault
             return RangeOutcome.KNOWN, None
         return None, None
+
+    def _is_stranger(self, span: Span) -> bool:
+        """True if no act names the feed of a range: as a data feed, or the identity of a control feed (rule 22)."""
+        if span.first or int(span.columns["kind"][0]) != Kind.CREDENTIAL:
+            return True
+        self.strangers[span.feed] = identity = self.known.find_identity(span.block(0))
+        return not self.known.names(identity)
 
     def _may_lack(self, span: Span) -> bool:
         """True if all missing bodies were erased by credentials: held blocks are not requested again."""
@@ -341,8 +371,19 @@ class Replica:
 class ControlReplica(Replica):
     """The control feeds of a party only: for the parent of a party, if this device does not hold the parent itself."""
 
-    def __init__(self, store: FeedStore, party: bytes, admits: Admits, *, randomness: Randomness | None = None) -> None:
-        self._begin(store, party, admits, randomness or SystemRandomness(), lambda feed: frozenset(), control=True)
+    def __init__(
+        self,
+        store: FeedStore,
+        party: bytes,
+        admits: Admits,
+        *,
+        known: Known | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        known = UnopenedParty(store, party) if known is None else known
+        self._begin(store, party, admits, randomness or SystemRandomness(), known, control=True)
+        self._erased = lambda feed: frozenset[int]()
+        self._look_for_names = known.look
         self.blobs = None
         self._epochs = None
         self._whole = False

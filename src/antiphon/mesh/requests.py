@@ -40,6 +40,7 @@ class Requester:
         self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have blocks that are missing here
         self._open: dict[bytes, None] = {}  # the same for data feeds
         self._shut: dict[bytes, None] = {}  # feeds of which the peer has more blocks, which cannot be taken now
+        self._strangers: dict[bytes, bytes] = {}  # control feeds of identities that nobody has named: whose they are
         self._back: dict[bytes, int] = {}  # how many held blocks of a feed to request again, to find its fork
         self._rest: dict[bytes, int] = {}  # late or useless feeds and blobs: when to request again
         self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and the length held then
@@ -50,7 +51,7 @@ class Requester:
         self._requests: dict[int, _Request] = {}
         self._asked: set[bytes] = set()  # feeds and blobs of all open requests
         self._last = 0
-        self._seen = (0, 0)  # the versions of the holdings and of the epoch base that `_notice` has seen
+        self._seen = (0, 0, 0)  # what `_notice` has seen: the versions of the holdings and of the epoch base, the names
         self.taken = self.taken_blobs = 0
 
     @property
@@ -86,13 +87,14 @@ class Requester:
 
     def _notice(self) -> None:
         """If the holdings here have changed, consider again the feeds that could not be taken."""
-        version, base_version = self._seen
-        now = self._replica.holdings.version, self._replica.base_version
+        version, *others = self._seen
+        now = self._replica.holdings.version, self._replica.base_version, self._replica.known.known_count
         if now == self._seen:
             return
         self._seen = now
-        for feed in [*self._shut] if base_version != now[1] else ():
-            self._look_at(feed)
+        for feed in [*self._shut] if others != [*now[1:]] else ():
+            if feed not in self._strangers or self._replica.known.names(self._strangers[feed]):
+                self._look_at(feed)
         for _, held in self._replica.holdings.since(version):
             if held.feed in self.theirs:
                 self._look_at(held.feed)
@@ -100,6 +102,7 @@ class Requester:
     def _look_at(self, feed: bytes) -> None:
         """Consider a feed: the peer may have blocks of it that are missing here."""
         self._shut.pop(feed, None)
+        self._strangers.pop(feed, None)
         (self._urgent if self.theirs[feed].control else self._open)[feed] = None
 
     def _set_aside(self, feed: bytes) -> None:
@@ -262,6 +265,10 @@ class Requester:
                 self._set_aside(feed)  # only blocks that are pruned here would show the fork
             else:
                 self._back[feed] = max(1, 2 * back)
+        elif outcome is RangeOutcome.STRANGER:
+            self._set_aside(feed)
+            if feed in self._replica.strangers:
+                self._strangers[feed] = self._replica.strangers.pop(feed)
         elif outcome is RangeOutcome.UNFIT:
             self._set_aside(feed)
         if not added:

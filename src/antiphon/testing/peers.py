@@ -18,14 +18,16 @@ from pathlib import Path
 from types import TracebackType
 
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SeededRandomness
 from antiphon.feed.encoder import Draft, Written
-from antiphon.feed.header import Entry
+from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.credentials.claims import Role
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Role
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.keys.key_store import KeyStore
@@ -170,6 +172,17 @@ class Peer:
         """Open this device's control feed, once it has received an admission of its identity."""
         assert self.member is not None
         self.member.join(self.member.vouch(self.identity))
+
+    def admit_feed(self, feed: KeyPair) -> None:
+        """Admit a further data feed of this device, whose blocks a test writes by itself."""
+        assert self.member is not None
+        assert self.member.control is not None
+        word = self.member.vouch(self.identity)
+        claim = FeedAdmission(feed.key, FeedKind.DATA, self.identity.key, self.device.key, word)
+        signed = credential.sign(self.member.party, claim, [self.device.pair, feed])
+        self.member.control.see(*self.member.machine.entries())
+        self.member.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+        self.member.refresh()
 
     def forge(self, *drafts: Draft, atomic: bool = False, seen: Iterable[Entry] = ()) -> Written:
         """Append blocks to this device's data feed without any check, as no honest program does."""

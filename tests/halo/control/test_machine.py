@@ -66,6 +66,11 @@ def test_a_stranger_opens_no_feed() -> None:
     alice.hear(mallory)
     assert alice.state.member(mallory.identity.key) is None
     assert alice.state.feed(mallory.control.key) is None
+    assert not alice.machine.knows(mallory.control.key)
+    assert alice.machine.act_count == 1  # not even void ones are kept
+    alice.admit(mallory, Role.READER)  # now it is known, and what it wrote before is void
+    assert alice.machine.knows(mallory.control.key)
+    assert alice.state.feed(mallory.control.key) is None
     assert len(alice.state.voids) == 2
 
 
@@ -239,8 +244,14 @@ def test_a_policy_names_the_generator_and_the_attesters() -> None:
 
 def test_an_act_waits_for_what_it_has_seen() -> None:
     rehearsal, (alice, bob) = party_of("bob")
-    late = rehearsal.machine([bob.control.key])
+    alice.write(Policy())
+    bob.hear(alice)
+    bob.admit(pair_of("carol").key, Role.READER)
+    alice.hear(bob)
+    late = rehearsal.machine([bob.control.key, bob.control.key])
     assert late.state().members == ()
+    assert late.waiting() == ()  # it has heard of nobody who knows Bob
+    late.add(alice.written[:2])
     assert [waiting.entry.feed for waiting in late.waiting()] == [alice.control.key]
     late.add(rehearsal.blocks()[alice.control.key])
     assert late.waiting() == ()

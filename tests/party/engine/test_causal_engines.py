@@ -11,6 +11,8 @@ from hypothesis import given, settings, strategies as st
 from antiphon.feed.header import NO_END, Entry
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.acts.act import Act
+from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.engine.delivery import Delivery
@@ -43,8 +45,16 @@ def make_spans(chance: random.Random) -> list[Span]:
     return spans
 
 
+class Everybody(KnownFeeds):
+    """Every feed is known: these have no credentials."""
+
+    def welcomes(self, opening: Act) -> bool:
+        return True
+
+
 def control_stops(spans: list[Span], ends: dict[bytes, int]) -> Stops:
     machine = PartyMachine(PARTY, FEEDS[0])
+    machine.known_feeds = Everybody(FEEDS[0])
     for feed, end in ends.items():
         machine.end_fork(feed, end)
     for span in spans:

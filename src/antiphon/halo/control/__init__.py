@@ -1,6 +1,7 @@
 """Control: the party state machine.
 
 machine        `PartyMachine`: takes control blocks in any order, delivers them causally, answers for the party
+known_feeds    `KnownFeeds`: the control feeds that acts name in a chain from the genesis
 control_feeds  `fold_control_feeds`: hand the control feeds of a store to a machine
 state_fold     fold acts into a `PartyState`
 state          `PartyState`: members, groups, feeds, policy, epochs and void acts

@@ -6,6 +6,7 @@ from antiphon.core.errors import MissingBlocks
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.feed.store.reader import FeedReader
+from antiphon.halo.control.known_feeds import find_identity
 from antiphon.halo.control.machine import PartyMachine
 
 
@@ -17,7 +18,10 @@ def fold_control_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes
     data = set() if data is None else data
     before = machine.act_count
     _take(machine, store, data)
+    named = machine.known_count
     fold_parent_feeds(machine, store, data)
+    if machine.known_count > named:
+        _take(machine, store, data)
     return machine.act_count - before
 
 
@@ -29,10 +33,23 @@ def fold_parent_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes]
 
 
 def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
-    known = machine.folded
+    """Take control feeds until no more of them become known by those that were taken."""
+    before = -1
+    while before < machine.known_count:
+        before = machine.known_count
+        if not _take_known(machine, store, data):
+            return
+
+
+def _take_known(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> bool:
+    """Take the control feeds that are known. True if others are here."""
+    known, others = machine.folded, False
     for record in store.feeds(machine.party):
         feed = record.feed
         if known.get(feed) is record:  # the store hands out the same one until it changes
+            continue
+        if feed not in data and not machine.knows(feed) and _is_stranger(machine, store, feed):
+            others = True
             continue
         at = machine.length(feed)
         if record.why is End.FORK:
@@ -56,6 +73,17 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
             machine.add(span.blocks(0, span.count))
         if machine.length(feed) >= length:  # else another process wrote meanwhile
             _remember(known, record)
+    return others
+
+
+def _is_stranger(machine: PartyMachine, store: FeedReader, feed: bytes) -> bool:
+    """True if a feed is a control feed whose identity nobody has named. The first block of a feed never changes."""
+    identity = machine.strangers.get(feed)
+    if identity is None:
+        if store.first_kind(feed) is not Kind.CREDENTIAL:
+            return False
+        identity = machine.strangers[feed] = find_identity(machine.party, store.block(feed, 0))
+    return not machine.names(identity)
 
 
 def _remember(known: dict[bytes, FeedRecord], record: FeedRecord) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from antiphon.core.codec import u64
@@ -22,6 +22,7 @@ from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Entry, Flag, Kind
 from antiphon.halo.acts.act import Act, Place, Void, advance, read_act
+from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.credentials.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
@@ -42,6 +43,8 @@ class _Lane:
 
     feed: bytes
     blocks: list[Block] = field(default_factory=list)
+    opening: Act | None = None  # its first block, as read to find out whose it is
+    known: bool = False  # acts name it in a chain from the genesis (rule 22)
     position: int = 0  # blocks delivered
     seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
@@ -77,8 +80,10 @@ class PartyMachine:
         self.parent: PartyMachine | None = None
         self._inherits = inherits
         self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
+        self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
         self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
+        self.known_feeds = KnownFeeds(genesis_feed)
         self._queue = CausalQueue()
         self._authority = Authority(party, genesis_feed)
         self._acts: list[Act] = []
@@ -126,6 +131,9 @@ class PartyMachine:
                     f"control feed {block.feed.hex()[:8]}: block {len(lane.blocks)} comes next, not {block.seq}"
                 )
             lane.blocks.append(block)
+            if not block.seq:
+                lane.opening = read_act(self.party, block, {})
+                lane.known = self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)
             if lane.fault:
                 self._changed()
             if (block.feed, block.seq) == (self.genesis_feed, 0):
@@ -156,6 +164,8 @@ class PartyMachine:
         self._authority.parent = parent.authority
         self._authority.forget()
         self._state = self._chain = None
+        self.known_feeds.parent = parent.known_feeds
+        self._meet(self.known_feeds.met(parent.known_feeds.named))
         self._queue.wake_waiters_where(lambda feed: feed not in self._lanes)
         self._queue.doubt(self._lanes.values())
         self._deliver()
@@ -210,6 +220,7 @@ class PartyMachine:
         for acts in self._queue.deliver(self._advance):
             self._authority.add(acts)
             self._acts.extend(acts)
+            self._meet(self.known_feeds.hear(acts))
             self._changed(acts)
             fresh += len(acts)
             self._forked()
@@ -218,11 +229,15 @@ class PartyMachine:
     def _advance(self, feed: bytes) -> Iterator[list[Act]]:
         lane = self._lanes[feed]
         acts = []
-        while lane.position < len(lane.blocks) and not lane.fault:
+        while lane.known and lane.position < len(lane.blocks) and not lane.fault:
             block = lane.blocks[lane.position]
             if not self._queue.passes(lane, block.seq, block.advance, self.standing):
                 break
-            acts.append(read_act(self.party, block, advance(lane.seen, block)))
+            seen, opening = advance(lane.seen, block), lane.opening
+            if block.seq or opening is None:
+                acts.append(read_act(self.party, block, seen))
+            else:
+                acts.append(replace(opening, place=Place(feed, 0, seen)))
             lane.position += 1
         if lane.fault:
             self._changed()
@@ -245,8 +260,30 @@ class PartyMachine:
         return min(self._authority.common(feed), above)
 
     def is_control(self, feed: bytes) -> bool:
-        """True if a feed is a control feed of this party, or of its parent."""
-        return self._lane(feed) is not None
+        """True if a feed is a known control feed of this party, or of its parent."""
+        lane = self._lane(feed)
+        return lane is not None and lane.known
+
+    def knows(self, feed: bytes) -> bool:
+        """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""
+        lane = self._lanes.get(feed)
+        return feed == self.genesis_feed or (lane is not None and lane.known) or self._authority.names(feed)
+
+    def names(self, identity: bytes) -> bool:
+        """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
+        return self.known_feeds.names(identity)
+
+    @property
+    def known_count(self) -> int:
+        """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
+        above = 0 if self.parent is None else self.parent.known_count
+        return len(self.known_feeds.named) + len(self._authority.admitted()) + above
+
+    def _meet(self, feeds: Iterable[bytes]) -> None:
+        """Deliver control feeds that have become known."""
+        for feed in feeds:
+            self._lanes[feed].known = True
+            self._queue.wake(feed)
 
     # -- epochs
 

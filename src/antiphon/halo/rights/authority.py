@@ -199,6 +199,10 @@ class Authority:
         """Return every data feed that some act admits, in force or not."""
         return tuple(self._admitted)
 
+    def names(self, feed: bytes) -> bool:
+        """True if some act admits a feed as a data feed, in force or not."""
+        return feed in self._admitted
+
     def admissions(self) -> Iterator[tuple[bytes, Owner]]:
         """Yield every feed with each owner that has admitted it, in force or not."""
         yield from self._controls.items()

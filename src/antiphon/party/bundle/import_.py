@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, MissingBlocks, NotAuthorised, RefusedBlocks
 from antiphon.core.keys import PublicKey
+from antiphon.core.reasons import Reason, because
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.header import HASH_SIZE, NO_HASH
@@ -146,6 +147,9 @@ class Bundle:
                     f"party {self.root.party.hex()[:8]} is a child of party {parent.party.hex()[:8]}, whose control "
                     "feeds are not all here; import or fetch that one first"
                 )
+        for feed in control:
+            if not self.machine.knows(feed.feed):
+                raise BadEncoding(because(Reason.FEED_UNKNOWN, f"no act names control feed {feed.feed.hex()[:8]}"))
 
     def _check_genesis(self, span: Span) -> None:
         act = read_act(self.root.party, span.block(0), {})

@@ -8,6 +8,7 @@ from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.sightings import Seen
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.header import NO_END, Entry, Kind
 from antiphon.feed.store.feed_store import FeedStore
@@ -15,6 +16,7 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Place
 from antiphon.halo.control.control_feeds import fold_control_feeds
+from antiphon.halo.control.known_feeds import find_identity
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import WRITERS
 from antiphon.halo.finality.epoch_values import FinalEpoch
@@ -39,6 +41,26 @@ class OpenAuthority:
         """Read the list of the party's feeds. True if it has changed."""
         before, self._feeds = self._feeds, frozenset(record.feed for record in self._store.feeds(self._party))
         return before != self._feeds
+
+    def look(self) -> None:
+        """Do nothing: every feed is known."""
+
+    @property
+    def known_count(self) -> int:
+        """Return 0: nothing names feeds."""
+        return 0
+
+    def knows(self, feed: bytes) -> bool:
+        """Return True: every feed is known."""
+        return True
+
+    def find_identity(self, first: Block) -> bytes:
+        """Return the feed itself."""
+        return first.feed
+
+    def names(self, identity: bytes) -> bool:
+        """Return True: every feed is known."""
+        return True
 
     def data_feeds(self) -> Iterable[bytes]:
         """Return all feeds of the party, as of the last `refresh`."""
@@ -118,16 +140,37 @@ class PartyAuthority:
 
     def refresh(self) -> bool:
         """Read new control blocks. True if acts or the ends of forked feeds have changed."""
+        self.look()
+        acts, forks = self._machine.act_count, self._machine.fork_ends
+        changed = (acts, forks) != (self._acts, self._forks)
+        self._acts, self._forks = acts, forks
+        return changed
+
+    def look(self) -> None:
+        """Read new control blocks. The next `refresh` still tells that they came."""
         now = self._store.transaction
         if self._membership is not None:
             self._membership.refresh()  # cheap if nothing is new
         elif now != self._transaction:
             fold_control_feeds(self._machine, self._store, self._data)
             self._transaction = now
-        acts, forks = self._machine.act_count, self._machine.fork_ends
-        changed = (acts, forks) != (self._acts, self._forks)
-        self._acts, self._forks = acts, forks
-        return changed
+
+    @property
+    def known_count(self) -> int:
+        """Return how many identities and data feeds are named."""
+        return self._machine.known_count
+
+    def knows(self, feed: bytes) -> bool:
+        """True if a feed is known: a data feed, or a control feed with blocks here."""
+        return self._machine.knows(feed)
+
+    def find_identity(self, first: Block) -> bytes:
+        """Return the identity whose control feed begins with this block; "" if it begins none."""
+        return find_identity(self._machine.party, first)
+
+    def names(self, identity: bytes) -> bool:
+        """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
+        return self._machine.names(identity)
 
     def data_feeds(self) -> Iterable[bytes]:
         """Return the admitted data feeds, also those whose admission is void."""

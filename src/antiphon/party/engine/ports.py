@@ -15,6 +15,7 @@ from antiphon.core.reasons import Reason, code_of
 from antiphon.core.sightings import Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
@@ -47,7 +48,27 @@ class EpochJudge(Protocol):
         """Return the seqs of erased messages of a feed, which are void."""
 
 
-class Authority(EpochJudge, Protocol):
+class Known(Protocol):
+    """Decides which feeds of a party are taken from others: those that acts name in a chain from the genesis."""
+
+    def look(self) -> None:
+        """Read new control blocks, which may name further feeds."""
+
+    @property
+    def known_count(self) -> int:
+        """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
+
+    def knows(self, feed: bytes) -> bool:
+        """True if a feed is known: a data feed, or a control feed with blocks here."""
+
+    def find_identity(self, first: Block) -> bytes:
+        """Return the identity whose control feed begins with this block; "" if it begins none."""
+
+    def names(self, identity: bytes) -> bool:
+        """True if control feeds of an identity are known."""
+
+
+class Authority(EpochJudge, Known, Protocol):
     """Decides which feeds belong to the party and which of their messages count."""
 
     def refresh(self) -> bool:

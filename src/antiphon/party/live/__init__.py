@@ -14,6 +14,7 @@ feed_watcher     `FeedWatcher`: the thread that processes new blocks
 index_attach     attach an index for queries to the item store, and fill it
 status           `Status`: the state of a running party, for monitoring
 manager          `PartyManager`: the parties of a device: create, subscribe, open, pause, delete
+unopened_party   `UnopenedParty`: the known feeds of a party that does not run here
 
 In: feeds, an `Authority`, an item store, blobs. Out: item states, messages in this device's feed, callbacks. Imports
 `party.epochs`, `party.store`, `party.engine` and the packages below `party`.

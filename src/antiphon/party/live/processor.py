@@ -256,6 +256,11 @@ class PartyProcessor:
                 self._advanced.notify_all()
             return taken
 
+    def look(self) -> None:
+        """Read new control blocks, which may name further feeds. `process` still finds that they came."""
+        with self._lock:
+            self.authority.look()
+
     def _reset(self) -> None:
         """Drop the engine after an error: its memory may be inconsistent, and the item store is not."""
         engine, self._engine = self._engine, None

@@ -14,7 +14,7 @@ import re
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -42,6 +42,7 @@ from antiphon.party.bundle.export import joined
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.manager import find_genesis
+from antiphon.party.live.unopened_party import UnopenedParty
 from antiphon.party.store.meta_store import MetaStore
 from antiphon.pipeline.archive_format.manifest import Manifest, check_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
@@ -133,10 +134,12 @@ class _Import:
             count = self._take_blobs(blobs)
             with FeedStore.open(home / "feeds", durable=False) as store:
                 parties = _by_party(self.feeds.feeds())
-                blocks = sum(self._take_party(store, blobs, party, records) for party, records in parties.items())
+                blocks = self._take_control(store, parties)
+                blocks += sum(self._take_data(store, blobs, party, records) for party, records in parties.items())
                 store.flush()
                 followed = self._follow(home, store, parties)
-        return ImportReport(followed, sum(map(len, parties.values())), blocks, count)
+                feeds = len(store.feeds())
+        return ImportReport(followed, feeds, blocks, count)
 
     def _take_blobs(self, blobs: Blobs) -> int:
         cids, count = iter(self.blobs), 0
@@ -147,13 +150,42 @@ class _Import:
 
     # -- feeds
 
-    def _take_party(self, store: FeedStore, blobs: Blobs, party: bytes, records: list[FeedRecord]) -> int:
+    def _take_control(self, store: FeedStore, parties: Mapping[bytes, list[FeedRecord]]) -> int:
+        """Take the control feeds that are known, until those that were taken name no others (rule 22).
+
+        A child's are known by its parent's, too, so all parties are looked at again and again.
+        """
+        geneses = {party: find_genesis(self.feeds, party) for party in parties}
+        known = {party: UnopenedParty(store, party, genesis) for party, genesis in geneses.items() if genesis}
+        left = {record.feed: record for records in parties.values() for record in records if self._is_control(record)}
+        count, moved = 0, True
+        while moved:
+            taken = [record for record in left.values() if self._is_named(record, known.get(record.party))]
+            count += sum(self._take_feed(store, record, None) for record in taken)
+            for record in taken:
+                del left[record.feed]
+            for one in known.values():
+                one.look()
+            moved = bool(taken)
+        for record in left.values():
+            self.tell(f"leave out feed {record.feed.hex()[:8]}, which no act of its party names")
+        return count
+
+    def _is_named(self, record: FeedRecord, known: UnopenedParty | None) -> bool:
+        """True if a control feed is known. Without its genesis nothing is known of a party, and all of it is taken."""
+        if known is None or known.knows(record.feed):
+            return True
+        return known.names(known.find_identity(self.feeds.block(record.feed, 0)))
+
+    def _take_data(self, store: FeedStore, blobs: Blobs, party: bytes, records: list[FeedRecord]) -> int:
         self.tell(f"take party {party.hex()[:8]}")
-        control = [record for record in records if self._is_control(record)]
-        count = sum(self._take_feed(store, record, None) for record in control)
+        count, authority = 0, _authority(store, party)
         cuts: dict[bytes, FeedCut] | None = None
         for record in records:
-            if record in control:
+            if self._is_control(record):
+                continue
+            if authority is not None and not authority.knows(record.feed):
+                self.tell(f"leave out feed {record.feed.hex()[:8]}, which no act of its party names")
                 continue
             if record.start and cuts is None:
                 cuts = _cuts(_authority(store, party), blobs, party)
