@@ -114,8 +114,8 @@ def test_control_feeds_of_strangers_are_not_folded_nor_advanced_over(peers: Peer
 
 def test_blocks_of_strangers_are_not_taken_over_the_wire_until_an_act_names_them(peers: Peers) -> None:
     alice, bob = peers.all
-    mallory = peers.add("mallory", None)
-    stranger = Stranger(alice.party.key)
+    mallory = peers.add("mallory", Role.READER)
+    stranger = Stranger(alice.party.key, "eve")
     spans = feeds_of(stranger, 40)
     strangers = {bytes(span.feed) for span in spans}
     for span in spans:
@@ -154,6 +154,7 @@ def test_a_chain_of_control_feeds_comes_in_one_visit(peers: Peers) -> None:
     note(carol)
     peers.sync()
     dave = peers.add("dave", None)
+    member(alice).admit(dave.key, [Role.READER])
     wire = Wire(peers)
     wire.run()
     assert dave.lengths() == alice.lengths()
@@ -162,7 +163,7 @@ def test_a_chain_of_control_feeds_comes_in_one_visit(peers: Peers) -> None:
 
 def test_a_data_feed_that_no_act_names_is_not_asked_for(peers: Peers) -> None:
     alice = peers.all[0]
-    mallory = peers.add("mallory", None)
+    mallory = peers.add("mallory", Role.READER)
     feed = pair_of("a data feed")
     mallory.store.ingest(SpanWriter(feed, alice.party.key).write(3))
     wire = Wire(peers)
