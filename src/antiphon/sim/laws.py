@@ -13,6 +13,7 @@ from antiphon.feed.header import NO_END
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
+from antiphon.sim.scenario import Fault
 
 if TYPE_CHECKING:
     from antiphon.sim.run import Stage
@@ -217,7 +218,10 @@ def honest_feeds_go_on(stage: Stage) -> Iterator[str]:
 
 
 def life_goes_on(stage: Stage) -> Iterator[str]:
-    """Members write, and the founder admits, revokes and sets the policy. This law comes last: it changes the party."""
+    """Members write, and the founder admits, revokes and sets the policy. This law comes last: it changes the party.
+
+    If somebody has lied, all restart, a newcomer joins, and an epoch is made; then the other laws still hold.
+    """
     for peer in stage.honest():
         if peer is stage.founder or peer.name in stage.account.members:
             yield from _tries(peer, "write", lambda peer=peer: peer.party.create("antiphon/object"))  # type: ignore[misc]
@@ -225,6 +229,11 @@ def life_goes_on(stage: Stage) -> Iterator[str]:
     yield from _tries(founder, "admit", lambda: founder.member.admit(somebody, [Role.EDITOR]))
     yield from _tries(founder, "revoke", lambda: founder.member.revoke(somebody))
     yield from _tries(founder, "set the policy", lambda: founder.member.set_policy(founder.epochs.policy()))
+    if Fault.LIARS in stage.scenario.faults:
+        if not stage.go_on():
+            yield "the party does not come to rest again"
+        for law in (one_history, one_quarantine, one_party, epochs_agree, epochs_come, honest_feeds_go_on):
+            yield from (f"after restarts: {text}" for text in law(stage))
 
 
 def _tries(peer: SimPeer, what: str, act: Callable[[], object]) -> Iterator[str]:

@@ -281,6 +281,20 @@ class Stage:
                 return True
         return False
 
+    def go_on(self) -> bool:
+        """Restart all honest peers, let a newcomer join and an epoch come, and run until nothing moves."""
+        for peer in self.honest():
+            peer.crash()
+            peer.restart()
+        newcomer = self._add("newcomer", self.founder)
+        for other in self.honest()[:2]:
+            newcomer.link(other)
+        self._admit(newcomer)
+        with self.founder.party.batch():
+            for _ in range(self.rules.epoch_messages):
+                self.founder.party.create("antiphon/object")
+        return self._calm_down()
+
     # -- acts
 
     def _act(self, act: Act) -> None:
