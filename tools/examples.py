@@ -65,6 +65,7 @@ from antiphon.feed.store.tables import checked, unchecked
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import (
     Claim,
+    Continuation,
     DeviceAdmission,
     EpochAttestation,
     EpochEndorsement,
@@ -264,7 +265,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
     control = FeedAdmission(CONTROL.key, FeedKind.CONTROL, ALICE.key, LAPTOP.key, word)
     data = FeedAdmission(DATA.key, FeedKind.DATA, ALICE.key, LAPTOP.key, word)
     opened = credential.sign(PARTY.key, control, [LAPTOP, CONTROL])
-    cut, frame = {bytes(DATA.key): 2, bytes(BOB_DATA.key): 0}, Timeframe({CONTROL.key: 3})
+    cut, frame = {bytes(DATA.key): 2}, Timeframe({CONTROL.key: 3})
     models = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/text", 1, 1))
     heads = sha256(b"control").digest()
     return {
@@ -282,6 +283,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
         "epoch-refusal": (EpochRefusal(0, 1, bytes(SNAPSHOT), bytes(SNAPSHOT), "another CID"), [LAPTOP], 0),
         "epoch-endorsement": (EpochEndorsement(1, 1, bytes(LAPTOP.key), 0, bytes(SNAPSHOT)), [LAPTOP], 0),
         "erasure": (Erasure((Position(bytes(DATA.key), 1),)), [LAPTOP], 0),
+        "continuation": (Continuation({bytes(BOB_DATA.key): 1}, {bytes(CONTROL.key): 4}), [LAPTOP], 0),
         "equivocation": (Equivocated(BOB_DATA.key, 1, evidence()), [LAPTOP], 0),
     }
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from antiphon.core.errors import NotAuthorised
-from antiphon.halo.credentials.claims import EDITORS, FeedEnd, GroupAdmission, MemberAdmission, Policy, Role
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Kind
+from antiphon.feed.writer import FeedWriter
+from antiphon.halo.credentials import credential, fields, lists
+from antiphon.halo.credentials.claims import (
+    EDITORS,
+    EpochGenesis,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    Policy,
+    Role,
+)
 from antiphon.halo.member.membership import Membership
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 from antiphon.testing.peers import Peer, Peers
@@ -172,3 +189,125 @@ def test_editors_admit_no_groups_whose_keys_let_others_in() -> None:
     alice.hear(eve)
     assert roles(alice, pair_of("team").key) == set()
     assert roles(alice, pair_of("friend").key) == {Role.READER}
+
+
+# -- too many feeds
+
+
+def open_feeds(peer: Peer, count: int) -> list[KeyPair]:
+    """Admit data feeds of a peer's device in its control feed, as only a hostile program does."""
+    mine = member(peer)
+    assert mine.control is not None
+    seeds = [sha256(b"feed" + bytes(peer.key) + number.to_bytes(4, "big")).digest() for number in range(count)]
+    pairs = [KeyPair.from_seed(seed) for seed in seeds]
+    words = [mine._admission(FeedKind.DATA, pair, mine._known_word())[1] for pair in pairs]
+    for word in words:
+        mine._append(word)
+    return pairs
+
+
+def use_feeds(peer: Peer, pairs: list[KeyPair]) -> None:
+    for pair in pairs:
+        writer = FeedWriter.open(peer.store, pair, member(peer).party)
+        writer.see(*member(peer).machine.entries())
+        writer.append(Kind.METADATA, bytes(16), b"")
+
+
+def carries_on(peers: Peers, alice: Peer, others: Sequence[Peer]) -> None:
+    """After an attack the others write, declare an epoch, set policy, restart and let a newcomer in."""
+    title = alice.party.create("antiphon/object")
+    title.edit("set", "title", "Milk")
+    peers.sync()
+    genesis = alice.epochs.declare()
+    peers.settle()
+    member(alice).set_policy(Policy(editors_admit=True))
+    peers.sync()
+    alice.restart()
+    newcomer = peers.add("newcomer")
+    peers.settle()
+    for peer in (alice, newcomer, *others):
+        assert peer.party.item(title.id).value == {"title": "Milk"}
+        assert peer.epochs.number == genesis.number
+        assert member(peer).state.digest == member(alice).state.digest
+        assert not member(peer).machine.waiting()
+
+
+def test_many_feeds_of_a_reader_stand_in_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader admits more feeds than a list may have. Nobody has to name them."""
+    monkeypatch.setattr(fields, "LIST_MAX", 12)
+    monkeypatch.setattr(lists, "CONTINUATIONS_MAX", 0)
+    with Peers(tmp_path) as peers:
+        alice, bob, mallory = peers.add("alice"), peers.add("bob"), peers.add("mallory", Role.READER)
+        pairs = open_feeds(mallory, 30)
+        peers.sync()
+        carries_on(peers, alice, [bob])
+        use_feeds(mallory, pairs)
+        peers.sync()
+        member(alice).revoke(mallory.key)
+        peers.sync()
+        claim = member(bob).machine.acts()[-1].claim
+        assert isinstance(claim, Narrowing)
+        assert claim.cuts == {}, "an epoch holds her control feed, and her data feeds never had a right to write"
+
+
+def test_long_lists_go_on_in_the_next_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor writes into more feeds than one act can name. Epochs and revocations name them all, in a batch."""
+    monkeypatch.setattr(fields, "LIST_MAX", 12)
+    with Peers(tmp_path) as peers:
+        alice, bob, mallory = peers.add("alice"), peers.add("bob"), peers.add("mallory", Role.EDITOR)
+        use_feeds(mallory, open_feeds(mallory, 30))
+        peers.sync()
+        carries_on(peers, alice, [bob])
+        acts = member(bob).machine.acts()
+        geneses = [act for act in acts if isinstance(act.claim, EpochGenesis)]
+        assert [act.continued > 0 for act in geneses] == [True]
+        alice.epochs.declare()
+        peers.settle()
+        second = next(act for act in reversed(member(bob).machine.acts()) if isinstance(act.claim, EpochGenesis))
+        assert second.continued == 0, "of the second epoch only the feeds that move are named"
+        member(alice).revoke(mallory.key)
+        peers.sync()
+        narrowing = next(act for act in reversed(member(bob).machine.acts()) if isinstance(act.claim, Narrowing))
+        assert narrowing.continued == 0, "what an epoch holds need not be named"
+        state = member(bob).state
+        assert state.member(mallory.key) is None
+        assert state.digest == member(alice).state.digest
+
+
+def test_a_revocation_of_many_feeds_keeps_what_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fields, "LIST_MAX", 4)
+    with Peers(tmp_path) as peers:
+        alice, bob, mallory = peers.add("alice"), peers.add("bob"), peers.add("mallory", Role.EDITOR)
+        note = mallory.party.create("antiphon/object")
+        note.edit("set", "title", "Milk")
+        use_feeds(mallory, open_feeds(mallory, 13))
+        peers.sync()
+        member(alice).revoke(mallory.key)
+        peers.sync()
+        narrowing = next(act for act in reversed(member(bob).machine.acts()) if isinstance(act.claim, Narrowing))
+        assert narrowing.continued == 3
+        for peer in (alice, bob):
+            assert peer.party.item(note.id).value == {"title": "Milk"}
+            assert member(peer).state.member(mallory.key) is None
+            assert not member(peer).state.voids
+        carries_on(peers, alice, [bob])
+
+
+def test_half_a_list_is_no_act() -> None:
+    """Bob, an owner, announces more than follows, or something else: the act is void, and cuts nothing."""
+    _, (alice, bob) = company("bob")
+    dave = pair_of("dave")
+    bob.admit(dave.key, Role.EDITOR)
+    cuts = {bytes([number]) * 32: 1 for number in range(5)}
+    claim = Narrowing(dave.key, frozenset(), cuts)
+    whole = credential.sign_all(alice.party, claim, [bob.device], size=2)
+    assert len(whole) == 3
+    other = credential.sign_all(alice.party, replace(claim, cuts={**cuts, b"\4" * 32: 7}), [bob.device], size=2)
+    for words in (whole[:1], whole[:2], [whole[0], whole[2], whole[1]], [whole[0], other[1], other[2]], whole[1:]):
+        bob.write_batch(words)
+    alice.hear(bob)
+    assert roles(alice, dave.key) == {Role.EDITOR}
+    bob.write_batch(whole)
+    alice.hear(bob)
+    assert roles(alice, dave.key) == set()
+    assert {act.claim.cuts == cuts for act in alice.machine.acts() if isinstance(act.claim, Narrowing)} == {True}

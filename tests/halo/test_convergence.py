@@ -177,7 +177,9 @@ class Script:
         leaves = actor.identity.key == other.identity.key and actor is not self.actors[0]
         signers: list[KeyPair] = [actor.identity] if leaves and step.number % 2 else []
         seen: list[Entry] | None = [] if step.number % 4 == 0 else None
-        actor.narrow(other, *roles, cuts=cuts, signers=signers, expired=step.number % 6 == 0, seen=seen)
+        actor.narrow(
+            other, *roles, cuts=cuts, signers=signers, expired=step.number % 6 == 0, seen=seen, size=step.other % 2
+        )
 
     def _group(self, actor: Actor, other: Actor, step: Step) -> None:
         group, second = GROUPS[step.number % 2], GROUPS[step.action % 2]
@@ -195,7 +197,7 @@ class Script:
         feeds: list[bytes] = [device.control.key for device in self.actors[: step.number % 6]]
         cuts = {feed: actor.machine.length(feed) for feed in feeds}
         for _ in range(1 + step.other % 3):
-            actor.write(Policy(bool(step.number % 2), tightens=bool(step.number % 3), cuts=cuts))
+            actor.write(Policy(bool(step.number % 2), tightens=bool(step.number % 3), cuts=cuts), size=step.other % 3)
 
     def _end(self, actor: Actor, other: Actor, step: Step) -> None:
         if other is self.actors[0]:

@@ -140,6 +140,10 @@ class Actor:
         self.machine = PartyMachine(self._rehearsal.party.key, self._rehearsal.genesis_feed)
 
     @property
+    def party(self) -> bytes:
+        return self._rehearsal.party.key
+
+    @property
     def state(self) -> PartyState:
         return self.machine.state()
 
@@ -195,6 +199,7 @@ class Actor:
         expired: bool = False,
         group: bytes = b"",
         seen: Sequence[Entry] | None = None,
+        size: int = 0,
     ) -> Stamp:
         """Revoke (no roles) or demote the subject, or take it from one group."""
         key = subject.identity.key if isinstance(subject, Actor) else subject
@@ -204,7 +209,8 @@ class Actor:
                 for actor in self._rehearsal.actors
                 if actor.identity.key == key
             }
-        return self.write(Narrowing(bytes(key), frozenset(roles), cuts, expired, group), signers, seen=seen)
+        claim = Narrowing(bytes(key), frozenset(roles), cuts, expired, group)
+        return self.write(claim, signers, seen=seen, size=size)
 
     def write(
         self,
@@ -213,30 +219,39 @@ class Actor:
         *,
         expires_ms: int = 0,
         seen: Sequence[Entry] | None = None,
+        size: int = 0,
     ) -> Stamp:
-        """Write a credential, permitted or not, signed by the device and these keys."""
-        pairs = {pair.key: pair for pair in (self.device, *signers)}
+        """Write a credential, permitted or not, signed by the device and these keys.
+
+        Lists with more than `size` entries (0: more than a list may have) go on in the next blocks.
+        """
+        pairs = list({pair.key: pair for pair in (self.device, *signers)}.values())
         nonce = self.control.key[:8] + len(self.written).to_bytes(4, "big")
-        signed = credential.sign(self._rehearsal.party.key, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
-        return self.write_signed(signed, seen)
+        party = self._rehearsal.party.key
+        signed = credential.sign_all(party, claim, pairs, expires_ms=expires_ms, nonce=nonce, size=size)
+        return self.write_batch(signed, seen)
 
     def write_signed(self, signed: bytes, seen: Sequence[Entry] | None = None) -> Stamp:
         """Append a block. `seen` is the timeframe that it claims to have seen; by default, all blocks it has."""
-        draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+        return self.write_batch([signed], seen)
+
+    def write_batch(self, signed: Sequence[bytes], seen: Sequence[Entry] | None = None) -> Stamp:
+        """Append credentials in one batch; return the stamp of the first."""
+        salt = sha256(self.control.key + bytes([len(self.written) % 256])).digest()[:16]
         append = Append(
             self.control,
             self._rehearsal.party.key,
-            [draft],
+            [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(word)) for word in signed],
             self.machine.entries() if seen is None else seen,
-            atomic=False,
+            atomic=len(signed) > 1,
             created_ms=self._rehearsal.now_ms,
-            salts=sha256(self.control.key + bytes([len(self.written) % 256])).digest()[:16],
+            salts=salt * len(signed),
         )
         built = build(self._record, [append], self._frontier.get)
         self._record = built.record
         self._frontier.update(built.moved)
-        block = built.spans[0].block(0)
-        self.written.append(block)
-        self.raw.append(built.spans[0])
-        self.machine.add([block])
-        return block.stamp
+        blocks = [block for span in built.spans for block in span.blocks(0, span.count)]
+        self.written += blocks
+        self.raw += built.spans
+        self.machine.add(blocks)
+        return blocks[0].stamp

@@ -154,13 +154,11 @@ def signed_payload(payload: pb.Credential) -> bytes:
         pb.Credential(narrowing=pb.Narrowing(subject=FEED.key, cuts=[pb.Cut(feed=FEED.key, length=1)] * 2)),
         pb.Credential(narrowing=pb.Narrowing(subject=b"x")),
         pb.Credential(policy=pb.Policy(attesters=[FEED.key, FEED.key])),
-        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=b"x", control=Timeframe().encode())),
-        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=SNAPSHOT, control=b"x")),
-        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=SNAPSHOT, control=Timeframe().encode())),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=b"x", control=[])),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=SNAPSHOT, control=[pb.Cut(feed=FEED.key)])),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=SNAPSHOT, control=[])),
         pb.Credential(
-            epoch_genesis=pb.EpochGenesis(
-                number=1, snapshot=SNAPSHOT, control=Timeframe().encode(), models=[pb.ModelKey(name="a")] * 2
-            )
+            epoch_genesis=pb.EpochGenesis(number=1, snapshot=SNAPSHOT, control=[], models=[pb.ModelKey(name="a")] * 2)
         ),
         pb.Credential(epoch_attestation=pb.EpochAttestation(number=1, snapshot=SNAPSHOT)),
         pb.Credential(epoch_attestation=pb.EpochAttestation(snapshot=SNAPSHOT, genesis=bytes(32))),

@@ -216,7 +216,7 @@ def without(genesis: EpochGenesis, feed: bytes) -> dict[bytes, int]:
     ("wrong", "reason"),
     [
         (lambda genesis, _: {"created_ms": genesis.created_ms + 400_000}, "created in the future"),
-        (lambda genesis, feed: {"cut": without(genesis, feed)}, "its cut leaves out feed"),
+        (lambda genesis, feed: {"cut": without(genesis, feed)}, "the cut is not closed"),
         (lambda genesis, feed: {"cut": {**genesis.cut, feed: 0}}, "the cut is not closed"),
         (lambda genesis, _: {"control": Timeframe(dict.fromkeys(genesis.control, 0))}, "has seen more than is in it"),
         (lambda genesis, _: {"models": ()}, WRONG),

@@ -43,7 +43,7 @@ def test_trap_2_a_cut_claims_no_message_that_is_not_applied(peers: Peers, alice:
     alice.take(span for span in bob.ranges(alice.lengths()) if span.feed != feeds["carol"])
     assert alice.lengths()[feeds["bob"]] == 1
     genesis = alice.epochs.declare()
-    assert (genesis.cut[feeds["bob"]], genesis.cut.get(feeds["carol"], 0)) == (0, 0)
+    assert (genesis.cut.get(feeds["bob"], 0), genesis.cut.get(feeds["carol"], 0)) == (0, 0)
     assert in_snapshot(alice, board.id) == {"title": "ours"}
     settle(peers)
     same(alice, bob, carol)

@@ -46,10 +46,11 @@ class Signature(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Credential(_message.Message):
-    __slots__ = ("party", "expires_ms", "nonce", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation", "epoch_refusal", "epoch_endorsement", "erasure")
+    __slots__ = ("party", "expires_ms", "nonce", "rest", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation", "epoch_refusal", "epoch_endorsement", "erasure", "continuation")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    REST_FIELD_NUMBER: _ClassVar[int]
     PARTY_GENESIS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     FEED_FIELD_NUMBER: _ClassVar[int]
@@ -64,9 +65,11 @@ class Credential(_message.Message):
     EPOCH_REFUSAL_FIELD_NUMBER: _ClassVar[int]
     EPOCH_ENDORSEMENT_FIELD_NUMBER: _ClassVar[int]
     ERASURE_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATION_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     expires_ms: int
     nonce: bytes
+    rest: bytes
     party_genesis: PartyGenesis
     device: DeviceAdmission
     feed: FeedAdmission
@@ -81,7 +84,16 @@ class Credential(_message.Message):
     epoch_refusal: EpochRefusal
     epoch_endorsement: EpochEndorsement
     erasure: Erasure
-    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ..., epoch_refusal: _Optional[_Union[EpochRefusal, _Mapping]] = ..., epoch_endorsement: _Optional[_Union[EpochEndorsement, _Mapping]] = ..., erasure: _Optional[_Union[Erasure, _Mapping]] = ...) -> None: ...
+    continuation: Continuation
+    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., rest: _Optional[bytes] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ..., epoch_refusal: _Optional[_Union[EpochRefusal, _Mapping]] = ..., epoch_endorsement: _Optional[_Union[EpochEndorsement, _Mapping]] = ..., erasure: _Optional[_Union[Erasure, _Mapping]] = ..., continuation: _Optional[_Union[Continuation, _Mapping]] = ...) -> None: ...
+
+class Continuation(_message.Message):
+    __slots__ = ("cuts", "control")
+    CUTS_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
+    cuts: _containers.RepeatedCompositeFieldContainer[Cut]
+    control: _containers.RepeatedCompositeFieldContainer[Cut]
+    def __init__(self, cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., control: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("feed", "seq")
@@ -240,10 +252,10 @@ class EpochGenesis(_message.Message):
     cut: _containers.RepeatedCompositeFieldContainer[Cut]
     snapshot: bytes
     created_ms: int
-    control: bytes
+    control: _containers.RepeatedCompositeFieldContainer[Cut]
     models: _containers.RepeatedCompositeFieldContainer[ModelKey]
     control_hash: bytes
-    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., cut: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., control: _Optional[bytes] = ..., models: _Optional[_Iterable[_Union[ModelKey, _Mapping]]] = ..., control_hash: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., cut: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., control: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., models: _Optional[_Iterable[_Union[ModelKey, _Mapping]]] = ..., control_hash: _Optional[bytes] = ...) -> None: ...
 
 class EpochAttestation(_message.Message):
     __slots__ = ("term", "number", "snapshot", "genesis")

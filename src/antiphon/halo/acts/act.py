@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from google.protobuf.message import DecodeError
 
@@ -14,8 +16,8 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
 from antiphon.feed.header import Kind
-from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, FeedAdmission, FeedKind, PartyGenesis, Position
+from antiphon.halo.credentials import credential, lists
+from antiphon.halo.credentials.claims import Claim, Continuation, FeedAdmission, FeedKind, PartyGenesis, Position
 
 
 def advance(log: Sightings, block: Block) -> Seen:
@@ -66,6 +68,7 @@ class Act:
     expires_ms: int = 0
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
+    continued: int = 0  # in how many of the next blocks its lists go on
     position: Position = field(init=False)  # computed once: every question of rights needs some of them
 
     def __post_init__(self) -> None:
@@ -81,14 +84,54 @@ class Act:
 
 
 def read_act(party: bytes, block: Block, seen: Seen) -> Act:
-    """Read a control block. A block that cannot be read becomes an act without a claim."""
+    """Read a control block by itself. A block that cannot be read becomes an act without a claim."""
+    return read_batch(party, [(block, seen)])[0]
+
+
+def read_batch(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
+    """Read the control blocks of a batch. Lists that go on from one block to the next are joined in the first act.
+
+    If what follows an act is not what it announces, the act has no claim: half a list would cut the feeds of the other
+    half at nothing. A continuation that continues no list has no claim, either.
+    """
+    read = [_read(party, *found) for found in blocks]
+    if len(read) == 1 and not read[0][1] and not isinstance(read[0][0].claim, Continuation):
+        return [read[0][0]]
+    acts: list[Act] = []
+    while len(acts) < len(read):
+        act, rest = read[len(acts)]
+        parts = [part for part, _ in takewhile(_continues, read[len(acts) + 1 :])] if rest else []
+        if rest and act.claim is not None:
+            try:
+                more = [part.claim for part in parts if isinstance(part.claim, Continuation)]
+                claim = lists.join(act.claim, more, rest)
+                acts += [replace(act, claim=claim, continued=len(parts)), *parts]
+                continue
+            except AntiphonError as error:
+                act = _unreadable(act, str(error))
+        elif isinstance(act.claim, Continuation):
+            act = _unreadable(act, "credential: it continues no list")
+        acts.append(act)
+    return acts
+
+
+def _continues(found: tuple[Act, bytes]) -> bool:
+    return isinstance(found[0].claim, Continuation) and not found[1]
+
+
+def _read(party: bytes, block: Block, seen: Seen) -> tuple[Act, bytes]:
+    """Read a block, and what its credential says about the rest of its lists."""
     place = Place(block.feed, block.seq, seen)
     try:
         found = credential.read(party, credential_of(block))
     except AntiphonError as error:
-        return Act(block.stamp, place, block.created_ms, None, problem=because(Reason.ACT_UNREADABLE, str(error)))
+        return _unreadable(Act(block.stamp, place, block.created_ms, None), str(error)), b""
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
-    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest)
+    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest), found.rest
+
+
+def _unreadable(act: Act, problem: str) -> Act:
+    return Act(act.stamp, act.place, act.created_ms, None, problem=because(Reason.ACT_UNREADABLE, problem))
 
 
 def credential_of(block: Block) -> bytes:

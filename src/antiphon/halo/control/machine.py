@@ -21,7 +21,7 @@ from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Entry, Flag, Kind
-from antiphon.halo.acts.act import Act, Place, Void, advance, read_act
+from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_batch
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
@@ -48,6 +48,13 @@ class _Lane:
     position: int = 0  # blocks delivered
     seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
+
+    def batch(self) -> list[Block]:
+        """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""
+        for stop in range(self.position, len(self.blocks)):
+            if not self.blocks[stop].flags & Flag.MORE:
+                return self.blocks[self.position : stop + 1]
+        return []
 
     def link(self, entry: Entry) -> tuple[bytes, int]:
         """Return the hash and the lamport of the block at an entry's seq."""
@@ -229,16 +236,15 @@ class PartyMachine:
     def _advance(self, feed: bytes) -> Iterator[list[Act]]:
         lane = self._lanes[feed]
         acts = []
-        while lane.known and lane.position < len(lane.blocks) and not lane.fault:
-            block = lane.blocks[lane.position]
-            if not self._queue.passes(lane, block.seq, block.advance, self.standing):
+        while lane.known and (batch := lane.batch()) and not lane.fault:
+            if not all(self._queue.passes(lane, block.seq, block.advance, self.standing) for block in batch):
                 break
-            seen, opening = advance(lane.seen, block), lane.opening
-            if block.seq or opening is None:
-                acts.append(read_act(self.party, block, seen))
-            else:
-                acts.append(replace(opening, place=Place(feed, 0, seen)))
-            lane.position += 1
+            read = [(block, advance(lane.seen, block)) for block in batch]
+            if not lane.position and lane.opening is not None:
+                acts.append(replace(lane.opening, place=Place(feed, 0, read[0][1])))
+                read = read[1:]
+            acts += read_batch(self.party, read)
+            lane.position += len(batch)
         if lane.fault:
             self._changed()
         if acts:

@@ -160,12 +160,15 @@ class ModelKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpochGenesis:
-    """Declares an epoch: a cut of all data feeds, the control timeframe that judges it, and the snapshot there."""
+    """Declares an epoch: a cut of all data feeds, the control timeframe that judges it, and the snapshot there.
+
+    It is written with the feeds that move (`moved`), and read with all of them (`folded`).
+    """
 
     term: int
     number: int  # from 1 on
     previous: bytes
-    cut: Cuts  # also of feeds with nothing
+    cut: Cuts
     control: Timeframe
     snapshot: bytes
     created_ms: int
@@ -212,6 +215,14 @@ class Erasure:
     positions: tuple[Position, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The lists of the act before it in its batch go on."""
+
+    cuts: Cuts
+    control: Cuts = field(default_factory=dict)  # of an epoch only
+
+
 EpochAct = EpochGenesis | EpochAttestation | EpochRefusal | EpochEndorsement
 
 
@@ -239,4 +250,5 @@ Claim = (
     | EpochEndorsement
     | Erasure
     | Equivocated
+    | Continuation
 )

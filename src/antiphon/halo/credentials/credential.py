@@ -13,7 +13,7 @@ The party key is in the signature and in the payload, so a credential of one par
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import cast
@@ -25,9 +25,10 @@ from antiphon.core.keys import KeyPair, verify
 from antiphon.core.v1 import credential_pb2 as pb, message_pb2
 from antiphon.feed.fork import Fork
 from antiphon.feed.limits import EVIDENCE_SIZE_MAX
-from antiphon.halo.credentials import epoch_codec, fields
+from antiphon.halo.credentials import epoch_codec, fields, lists
 from antiphon.halo.credentials.claims import (
     Claim,
+    Continuation,
     DeviceAdmission,
     Equivocated,
     FeedAdmission,
@@ -53,12 +54,37 @@ class Credential:
     signers: frozenset[bytes]
     expires_ms: int
     nonce: bytes
+    rest: bytes  # of lists that go on in the next blocks; empty if the claim is whole
     digest: bytes = field(compare=False)  # of the payload as it came: the same wherever a copy of it stands
 
 
-def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: int = 0, nonce: bytes = b"") -> bytes:
+def sign_all(
+    party: bytes,
+    claim: Claim,
+    pairs: Sequence[KeyPair],
+    *,
+    expires_ms: int = 0,
+    nonce: bytes = b"",
+    size: int = 0,
+) -> list[bytes]:
+    """Sign a claim that may have long lists: they go on in further credentials, for the next blocks of one batch."""
+    first, parts = lists.split(claim, size)
+    rest = lists.rest_of(parts) if parts else b""
+    signed = [sign(party, first, pairs, expires_ms=expires_ms, nonce=nonce, rest=rest)]
+    return signed + [sign(party, part, pairs) for part in parts]
+
+
+def sign(
+    party: bytes,
+    claim: Claim,
+    pairs: Iterable[KeyPair],
+    *,
+    expires_ms: int = 0,
+    nonce: bytes = b"",
+    rest: bytes = b"",
+) -> bytes:
     """Sign a claim with these keys. The nonce tells the credential from an earlier one with the same claim."""
-    payload = pb.Credential(party=party, expires_ms=expires_ms, nonce=nonce)
+    payload = pb.Credential(party=party, expires_ms=expires_ms, nonce=nonce, rest=rest)
     _write(payload, claim)
     raw = payload.SerializeToString(deterministic=True)
     signatures = [
@@ -101,10 +127,12 @@ def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credenti
     expires_ms = fields.time_ms(payload.expires_ms)
     if len(payload.nonce) > NONCE_MAX:
         raise TooLarge(f"credential: a nonce of {len(payload.nonce)} bytes, at most {NONCE_MAX} are allowed")
+    if len(payload.rest) not in (0, sha256().digest_size):
+        raise BadEncoding("credential: what its lists go on with is named by a digest")
     signers = frozenset(keys)
     claim = _claim(party, payload)
     _check_signers(claim, signers)
-    return Credential(claim, signers, expires_ms, payload.nonce, sha256(signed.payload).digest())
+    return Credential(claim, signers, expires_ms, payload.nonce, payload.rest, sha256(signed.payload).digest())
 
 
 def _check_signers(claim: Claim, signers: frozenset[bytes]) -> None:
@@ -149,6 +177,9 @@ def _write(payload: pb.Credential, claim: Claim) -> None:
     elif isinstance(claim, FeedEnd):
         payload.feed_end.identity, payload.feed_end.device = claim.identity, claim.device
         payload.feed_end.cuts.extend(fields.cuts_out(claim.cuts))
+    elif isinstance(claim, Continuation):
+        payload.continuation.cuts.extend(fields.cuts_out(claim.cuts))
+        payload.continuation.control.extend(fields.cuts_out(claim.control))
     elif isinstance(claim, Equivocated):
         payload.equivocation.evidence = claim.evidence
     else:
@@ -188,6 +219,8 @@ def _claim(party: bytes, payload: pb.Credential) -> Claim:
             fields.key(payload.feed_end.device),
             fields.cuts(payload.feed_end.cuts),
         )
+    if which == "continuation":
+        return Continuation(fields.cuts(payload.continuation.cuts), fields.control(payload.continuation.control))
     if which == "equivocation":
         fork = Fork.decode(payload.equivocation.evidence)
         if fork.party != party:

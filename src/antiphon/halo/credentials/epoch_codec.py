@@ -28,8 +28,8 @@ def write(payload: pb.Credential, claim: EpochClaim) -> None:
         genesis = payload.epoch_genesis
         genesis.term, genesis.number, genesis.previous = claim.term, claim.number, claim.previous
         genesis.cut.extend(fields.cuts_out(claim.cut))
-        genesis.control, genesis.snapshot = claim.control.encode(), claim.snapshot
-        genesis.created_ms = claim.created_ms
+        genesis.control.extend(fields.cuts_out({feed: seq + 1 for feed, seq in claim.control.items()}))
+        genesis.snapshot, genesis.created_ms = claim.snapshot, claim.created_ms
         genesis.control_hash = claim.control_hash
         genesis.models.extend(pb.ModelKey(name=name, version=of, codec=codec) for name, of, codec in claim.models)
     elif isinstance(claim, EpochAttestation):
@@ -123,7 +123,7 @@ def _genesis(genesis: pb.EpochGenesis) -> EpochGenesis:
         _from_one(genesis.number),
         fields.cid_or_none(genesis.previous),
         fields.cuts(genesis.cut),
-        Timeframe.decode(genesis.control),
+        Timeframe({feed: length - 1 for feed, length in fields.control(genesis.control).items()}),
         fields.cid(genesis.snapshot),
         fields.time_ms(genesis.created_ms),
         models,

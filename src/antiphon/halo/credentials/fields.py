@@ -80,6 +80,14 @@ def positions(items: Sequence[pb.Position]) -> tuple[Position, ...]:
     return found
 
 
+def control(items: Sequence[pb.Cut]) -> Cuts:
+    """Read cuts of control feeds, of which none is empty: they are a timeframe."""
+    found = cuts(items)
+    if not all(found.values()):
+        raise BadEncoding("credential: a timeframe names no control feed without blocks")
+    return found
+
+
 def cuts(items: Sequence[pb.Cut]) -> Cuts:
     found = {key(item.feed): number(item.length) for item in bounded(items)}
     if len(found) != len(items) or list(found) != sorted(found):

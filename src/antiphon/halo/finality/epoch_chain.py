@@ -23,7 +23,7 @@ from antiphon.halo.credentials.claims import (
     Policy,
 )
 from antiphon.halo.finality.ballot import Ballot, Choice, Own, by_feed
-from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal
+from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, folded
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
 PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
@@ -192,7 +192,7 @@ class _Fold:
         choice = Choice(claim.term, claim.snapshot, act.digest)
         return Proposal(
             act.stamp,
-            claim,
+            folded(claim, previous),
             act.digest,
             device if device in act.signers else min(act.signers),
             problem or takeover,
@@ -232,21 +232,21 @@ class _Fold:
 
 
 def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
-    """Return what is wrong with a genesis in itself, and against the epoch that it must follow; "" if nothing."""
+    """Return what is wrong with a genesis, as it is written, and against the epoch that it follows; "" if nothing."""
     if claim.previous != (previous.snapshot if previous else b""):
         return _unfit(f"it does not follow the final epoch {config.number - 1}")
     seen = all(
         seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
-        for feed, seq in claim.control.items()
+        for feed, seq in folded(claim, previous).control.items()
     )
     if not seen:
         return _unfit("it has not seen itself all of its control timeframe")
     if previous is None:
         return ""
-    if not claim.control.covers(previous.control):
+    if any(seq < previous.control.get(feed, -1) for feed, seq in claim.control.items()):
         return _unfit(f"its control timeframe is behind that of epoch {previous.number}")
-    if any(claim.cut.get(feed, -1) < length for feed, length in previous.cut.items()):
-        return _unfit(f"its cut is behind that of epoch {previous.number}, or leaves out a feed of it")
+    if any(length < previous.cut.get(feed, 0) for feed, length in claim.cut.items()):
+        return _unfit(f"its cut is behind that of epoch {previous.number}")
     if claim.created_ms < previous.created_ms:
         return _unfit(f"it was created before epoch {previous.number}")
     return ""

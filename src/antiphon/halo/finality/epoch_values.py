@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from antiphon.core.codec import u64
@@ -100,12 +100,29 @@ class FinalEpoch:
         return max(self.cut.get(feed, 0), self.control.get(feed, -1) + 1)
 
 
+def folded(genesis: EpochGenesis, previous: FinalEpoch | None) -> EpochGenesis:
+    """Return a genesis with all feeds: those that it does not name stay where the previous final epoch has them."""
+    if previous is None:
+        return genesis
+    control = previous.control.merge(genesis.control)
+    return replace(genesis, cut={**previous.cut, **genesis.cut}, control=control)
+
+
+def moved(genesis: EpochGenesis, previous: FinalEpoch | None) -> EpochGenesis:
+    """Return a genesis with the feeds that move, as it is written."""
+    if previous is None:
+        return replace(genesis, cut={feed: length for feed, length in genesis.cut.items() if length})
+    cut = {feed: length for feed, length in genesis.cut.items() if length != previous.cut.get(feed, 0)}
+    control = {feed: seq for feed, seq in genesis.control.items() if seq != previous.control.get(feed, -1)}
+    return replace(genesis, cut=cut, control=Timeframe(control))
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A genesis for the open number, with its votes."""
 
     stamp: Stamp
-    genesis: EpochGenesis
+    genesis: EpochGenesis  # with all feeds
     digest: bytes
     device: bytes  # that declared it
     reason: str  # why it is not to be attested; "" if it may be

@@ -2,6 +2,7 @@
 
 membership      `Membership`: found or join a party, open feeds, write credentials
 device_proof    what a device shows of itself to one that does not know it, and the judgement on it
+cuts            which feeds an act of this device cuts, and where
 votes           declare, attest, endorse and refuse epochs
 genesis_checks  the checks of an epoch genesis that need control feeds only
 fork_reports    publish evidence of forks to the party (`feed.fork` checks it)

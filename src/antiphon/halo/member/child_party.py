@@ -10,6 +10,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import OWNERS, WRITERS, FeedEnd, Narrowing
 from antiphon.halo.keys.identity import Identity
+from antiphon.halo.member.cuts import open_lengths
 
 if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
@@ -51,24 +52,30 @@ def echo(member: Membership, identity: Identity | None) -> list[Stamp]:
 def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
     authority = member.machine.authority
     authority.settle()
-    lengths, open_ends = member.lengths(), dict[bytes, int]()
     resting = [  # also feeds whose own admission lies past the end of another, as it is now
-        feed
+        (feed, owner)
         for feed, owner in authority.admissions()
         if feed not in claim.cuts and not owner.opened.place.sees(act.position)
         if authority.rests_on(owner.identity, claim.subject)
     ]
-    again = replace(claim, cuts={}, expired=False, echo=True)
+    again = replace(claim, cuts=open_lengths(member, resting), expired=False, echo=True)
     draft = member.draft(again, frozenset({bytes(member.device.key)}))
-    for grant in authority.grants_to(claim.subject):
-        if resting and authority.binds(act, grant) and authority.permits(draft.place, OWNERS, grant.stamp):
-            known = authority.echoes(act, grant)
-            open_ends |= {feed: lengths[feed] for feed in resting if feed not in known}
-    return [member.write_claim(replace(again, cuts=open_ends))] if open_ends else []
+    # A second echo would change nothing: feeds that the first one does not name have ended, and the least cut holds.
+    wanted = any(
+        authority.binds(act, grant)
+        and authority.permits(draft.place, OWNERS, grant.stamp)
+        and authority.echoes(act, grant) is None
+        for grant in authority.grants_to(claim.subject)
+    )
+    return [member.write_claim(again)] if resting and wanted else []
 
 
 def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) -> list[Stamp]:
-    ended = [feed for feed, owner in member.machine.authority.admissions() if owner.device == claim.device]
-    known = [end for end in member.machine.authority.device_ends() if end.place.sees(act.position)]
-    said = {feed for end in known if isinstance(end.claim, FeedEnd) for feed in end.claim.cuts}
-    return [member.end_device(claim.device, identity)] if not said >= set(ended) else []
+    authority = member.machine.authority
+    feeds = any(owner.device == claim.device for _, owner in authority.admissions())
+    known = any(
+        end.place.sees(act.position) and isinstance(end.claim, FeedEnd) and end.claim.device == claim.device
+        for end in authority.device_ends()
+        if not authority.inherited(end)
+    )
+    return [member.end_device(claim.device, identity)] if feeds and not known else []

@@ -6,10 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, credential_of
-from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, Equivocated, FeedAdmission, FeedKind
+from antiphon.halo.credentials.claims import (
+    EpochAttestation,
+    EpochGenesis,
+    Equivocated,
+    FeedAdmission,
+    FeedKind,
+    Position,
+)
 from antiphon.halo.finality.epoch_chain import EpochChain
 
 if TYPE_CHECKING:
@@ -34,8 +42,8 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
     return [member.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
 
 
-def untold(member: Membership) -> list[bytes]:
-    """Return the credentials that other peers need, but may lack, because they are only past forks.
+def untold(member: Membership) -> list[list[bytes]]:
+    """Return the credentials that other peers need, but may lack, because they are only past forks; each with its rest.
 
     About epochs, those are the votes that gave a genesis its quorum, and the geneses that this device has attested. So
     nobody can make a device repeat more than one genesis for each of its own votes, and each vote of a genesis with a
@@ -43,7 +51,13 @@ def untold(member: Membership) -> list[bytes]:
     of those feeds, and a peer that does not know such a feed would wait for it and for all that they wrote since.
     """
     new = _votes(member) + _admissions(member.machine)
-    return [credential_of(member.machine.block(act.position)) for act in new]
+    return [[credential_of(block) for block in _blocks(member.machine, act)] for act in new]
+
+
+def _blocks(machine: PartyMachine, act: Act) -> list[Block]:
+    """Return the blocks of an act: its lists may go on in the next ones."""
+    feed, seq = act.position
+    return [machine.block(Position(feed, seq + part)) for part in range(1 + act.continued)]
 
 
 def _admissions(machine: PartyMachine) -> list[Act]:

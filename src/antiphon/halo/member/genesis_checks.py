@@ -21,7 +21,7 @@ from antiphon.halo.credentials.claims import (
     Role,
 )
 from antiphon.halo.finality.epoch_chain import genesis_problem
-from antiphon.halo.finality.epoch_values import SKEW_MS
+from antiphon.halo.finality.epoch_values import SKEW_MS, folded
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import judge
 
@@ -33,19 +33,17 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
 
     Raises `MissingBlocks` if control blocks are missing: that is no refusal, and the caller waits.
     """
-    claim, chain = act.claim, machine.epochs()
-    assert isinstance(claim, EpochGenesis)
+    said, chain = act.claim, machine.epochs()
+    assert isinstance(said, EpochGenesis)
+    claim = folded(said, chain.last)
     within = machine.at(claim.control)
-    reason = genesis_problem(act, claim, chain.open.config, chain.last) or machine.open_control(claim.control)
+    reason = genesis_problem(act, said, chain.open.config, chain.last) or machine.open_control(claim.control)
     if reason:
         return reason
     if claim.control_hash != machine.control_hash(claim.control):
         return "it rests on other blocks of control feeds than are here"
     if claim.created_ms > now_ms + (chain.open.config.policy.skew_ms or SKEW_MS):
         return "it claims to be created in the future, by more than policy allows"
-    for feed, owner in sorted(within.owners().items()):
-        if owner.kind is FeedKind.DATA and feed not in claim.cut:
-            return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
     if act.signers.isdisjoint(chain.open.config.attesters) and not _may_generate(within, act, claim):
         return "its writer is no attester, and has not the role to declare epochs"
     if forced(machine, act, claim):  # it may be final: acts since then take effect after this epoch
@@ -79,8 +77,8 @@ def is_vouched(machine: PartyMachine, act: Act) -> bool:
     """
     claim = act.claim
     assert isinstance(claim, EpochGenesis)
-    ends = machine.fork_ends
-    return any(length > ends.get(feed, length) for feed, length in claim.cut.items()) and forced(machine, act, claim)
+    ends, cut = machine.fork_ends, folded(claim, machine.epochs().last).cut
+    return any(length > ends.get(feed, length) for feed, length in cut.items()) and forced(machine, act, claim)
 
 
 def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
@@ -97,13 +95,15 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
     authority = machine.authority
     authority.settle()
     for act in machine.acts():
+        if claim.control.includes(*act.position):
+            continue
         takes = isinstance(act.claim, FeedEnd | Erasure)
         takes = takes or (isinstance(act.claim, Policy) and act.claim.tightens)
         if isinstance(act.claim, Narrowing):  # one that takes nothing keeps nobody waiting
-            takes = any(authority.binds(act, grant) for grant in authority.grants_to(act.claim.subject))
+            takes = authority.takes(act, act.claim)
         if isinstance(act.claim, Equivocated):  # several members may report one fork: one report is enough
             takes = act.claim.length < within.common(act.claim.feed)
-        if takes and not claim.control.includes(*act.position) and not judge(authority, act):
+        if takes and not judge(authority, act):
             yield act
     if machine.parent is not None and within.parent is not None:
         yield from _unknown(machine.parent, claim, within.parent)

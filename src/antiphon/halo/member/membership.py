@@ -59,6 +59,7 @@ from antiphon.halo.keys.identity import Device, Identity, load_identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member import child_party, device_proof, votes
+from antiphon.halo.member.cuts import open_lengths, with_own
 from antiphon.halo.member.fork_reports import publish_forks, untold
 
 
@@ -227,12 +228,8 @@ class Membership:
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
         """End a device's feeds at the blocks held here: another device in the name of its identity, or this device."""
         self.refresh()
-        feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
-        lengths = self.lengths()
-        cuts = {feed: lengths[feed] for feed in feeds}
-        if self.control is not None and self.control.feed in cuts:
-            cuts[self.control.feed] += 1  # the block with this claim still counts
-        claim = FeedEnd(self.device.identity, bytes(device), cuts)
+        ended = (found for found in self.machine.authority.admissions() if found[1].device == device)
+        claim = FeedEnd(self.device.identity, bytes(device), with_own(self, open_lengths(self, ended)))
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
@@ -264,9 +261,9 @@ class Membership:
     def tightened(self, policy: Policy) -> Policy:
         """Return the policy with cuts, so that it also holds for blocks past those held here that have not seen it."""
         self.refresh()
-        lengths = self.lengths()
-        cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
-        return replace(policy, tightens=True, cuts=cuts)
+        feeds = self.machine.authority.owners().items()  # only in control feeds does anybody ask for the policy
+        control = ((feed, owner) for feed, owner in feeds if owner.kind is FeedKind.CONTROL)
+        return replace(policy, tightens=True, cuts=open_lengths(self, control))
 
     # -- epochs
 
@@ -325,7 +322,7 @@ class Membership:
         known = (self.machine.act_count, self._store.forks())
         if known == self._published or not (known[1] or self.machine.fork_ends):
             return []
-        stamps = publish_forks(self, map(Fork.decode, known[1])) + [self._append(word) for word in untold(self)]
+        stamps = publish_forks(self, map(Fork.decode, known[1])) + [self._append(*words) for words in untold(self)]
         self._published = (self.machine.act_count, known[1])
         return stamps
 
@@ -362,15 +359,14 @@ class Membership:
 
     def _cuts(self, subject: bytes) -> dict[bytes, int]:
         """Return the length held of every feed whose writer's rights rest on the subject."""
-        authority, lengths = self.machine.authority, self.lengths()
-        resting = {
-            feed: lengths[feed]
-            for feed, owner in authority.owners().items()
-            if owner.identity == subject or authority.rests_on(owner.identity, subject)
-        }
-        if self.control is not None and self.control.feed in resting:
-            resting[self.control.feed] += 1  # one's own last block still counts
-        return resting
+        authority, rests = self.machine.authority, dict[bytes, bool]()
+        feeds = []
+        for feed, owner in authority.owners().items():
+            if owner.identity not in rests:
+                rests[owner.identity] = owner.identity == subject or authority.rests_on(owner.identity, subject)
+            if rests[owner.identity]:
+                feeds.append((feed, owner))
+        return with_own(self, open_lengths(self, feeds))
 
     def lengths(self) -> Mapping[bytes, int]:
         """Return how many blocks of each feed are held; 0 for other feeds."""
@@ -415,9 +411,10 @@ class Membership:
         self._check_claim(claim, others, expires_ms)
         pairs = {pair.key: pair for pair in (self.device.pair, *others)}
         nonce = self._randomness.bytes(16)
-        signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
-        credential.read(self.party, signed)  # do not write a credential that others would refuse to read
-        return self._append(signed)
+        signed = credential.sign_all(self.party, claim, list(pairs.values()), expires_ms=expires_ms, nonce=nonce)
+        for word in signed:
+            credential.read(self.party, word)  # do not write a credential that others would refuse to read
+        return self._append(*signed)
 
     def _check_claim(self, claim: Claim, others: Sequence[KeyPair], expires_ms: int = 0) -> None:
         """Raise `NotAuthorised` if a claim that this device and these keys sign would be void."""
@@ -445,10 +442,12 @@ class Membership:
         """Return the time of this device's clock in milliseconds."""
         return self._clock.now_ms()
 
-    def _append(self, signed: bytes) -> Stamp:
+    def _append(self, *signed: bytes) -> Stamp:
+        """Append credentials in one batch; return the stamp of the first."""
         if self.control is None:
             raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
         self.control.see(*self.machine.entries())
-        stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+        drafts = [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(word)) for word in signed]
+        stamps = self.control.extend(drafts, atomic=len(drafts) > 1)
         self.refresh()
-        return stamp
+        return stamps[0]

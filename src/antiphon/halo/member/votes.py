@@ -11,7 +11,7 @@ from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal
 from antiphon.halo.finality import voting
 from antiphon.halo.finality.epoch_chain import EpochChain
-from antiphon.halo.finality.epoch_values import FinalEpoch
+from antiphon.halo.finality.epoch_values import FinalEpoch, moved
 from antiphon.halo.member.genesis_checks import scrutinise
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ def declare(member: Membership, genesis: EpochGenesis, *, recovered: bool) -> St
     chain = _chain(member, recovered)
     device = bytes(member.device.key)
     genesis = replace(genesis, control_hash=member.machine.control_hash(genesis.control))
-    act = member.draft(genesis, frozenset({device}))
+    written = moved(genesis, chain.last)
+    act = member.draft(written, frozenset({device}))
     _check(member, voting.may_declare(chain, device, genesis) or scrutinise(member.machine, act, member.now_ms()))
-    return member.write_claim(genesis)
+    return member.write_claim(written)
 
 
 def attest(member: Membership, genesis: Act, *, recovered: bool) -> Stamp:

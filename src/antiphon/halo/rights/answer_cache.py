@@ -22,7 +22,7 @@ class Answers:
         self.valid: dict[Position, bool] = {}
         self.binding: dict[tuple[NarrowingRun, Stamp | None, int], Binding] = {}
         self.ends: dict[tuple[NarrowingRun, bytes], Ends] = {}
-        self.echoes: dict[tuple[Position, Position], Cuts] = {}
+        self.echoes: dict[tuple[Position, Position], Cuts | None] = {}
         self.ranked: dict[tuple[bytes, Position, Stamp | None], int] = {}  # endings by older grants
         self.owners: dict[bytes, Owner | None] = {}
         self.opened: dict[Position, bool] = {}  # whether a member had the right to open a feed there

@@ -282,8 +282,8 @@ class Authority:
     def device_ends(self) -> Sequence[Act]:
         return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
 
-    def echoes(self, narrowing: Act, grant: Act) -> Cuts:
-        """Return the cuts of this party's feeds by a narrowing of the parent."""
+    def echoes(self, narrowing: Act, grant: Act) -> Cuts | None:
+        """Return the cuts of this party's feeds by echoes of a narrowing of the parent; None if there is no echo."""
         key = (narrowing.position, grant.position)
         if key not in self._known.echoes:
             self._known.echoes[key] = echoed_cuts(self, narrowing, grant)
@@ -448,6 +448,11 @@ class Authority:
     def binds(self, narrowing: Act, grant: Act) -> bool:
         """True if a narrowing takes from a grant: it has seen it, and its issuer's right is older than the grant."""
         return judge_binding(self, narrowing, grant)
+
+    def takes(self, narrowing: Act, claim: Narrowing) -> bool:
+        """True if a narrowing binds the last grant of some run that it has seen."""
+        counts = ((run, run.seen(narrowing.place)) for run in self.runs(claim.subject))
+        return any(count and self.binds(narrowing, run.acts[count - 1]) for run, count in counts)
 
     def binding(self, run: NarrowingRun, grant: Act) -> Binding:
         """Return which narrowings of a run bind a grant, if they have seen it."""

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
 
-def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
-    """Return the cuts of this party's feeds by echoes of a parent's narrowing. (An echo narrows too: the least holds.)
+def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts | None:
+    """Return the cuts of this party's feeds by echoes of a parent's narrowing; None if there is no echo.
+
+    An echo narrows too, so the least cut holds.
 
     Only an owner's echo counts, by grants older than the narrowed one: its subject must not choose how much it keeps.
     """
-    said, found = narrowing.claim, dict[bytes, int]()
+    said, found, heard = narrowing.claim, dict[bytes, int](), False
     assert isinstance(said, Narrowing)
     for run in authority.narrowings.of(grant):
         if not run.key.by_writer or not run.key.left <= with_implied(said.roles):
@@ -30,8 +32,9 @@ def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
         for act in run.acts[run.seeing(narrowing.position) :]:
             if authority.binds(act, grant) and authority.permits(act.place, OWNERS, grant.stamp):
                 assert isinstance(act.claim, Narrowing)
+                heard = True
                 found |= {feed: max(length, found.get(feed, 0)) for feed, length in act.claim.cuts.items()}
-    return found
+    return found if heard else None
 
 
 def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int:
@@ -40,7 +43,7 @@ def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int
     assert isinstance(claim, Narrowing)
     cuts = claim.cuts
     if feed not in cuts and authority.inherited(narrowing):
-        cuts = authority.echoes(narrowing, grant)
+        cuts = authority.echoes(narrowing, grant) or {}
     return max(cut_of(cuts, feed, authority.genesis_feed), authority.floors.of(narrowing.position, feed))
 
 

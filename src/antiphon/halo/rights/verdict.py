@@ -11,6 +11,7 @@ from antiphon.halo.credentials.claims import (
     OWNERS,
     WRITERS,
     Claim,
+    Continuation,
     EpochAct,
     Equivocated,
     Erasure,
@@ -52,6 +53,8 @@ def judge(authority: Authority, act: Act) -> str:
     claim = act.claim
     if claim is None:
         return act.problem
+    if isinstance(claim, Continuation):
+        return ""  # it is a part of the act before it
     if isinstance(claim, Equivocated):
         return ""  # it proves itself
     if isinstance(claim, EpochAct):

@@ -185,8 +185,8 @@ class Epochs:
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
                 hydrate(engine)  # the base may have changed since
                 captured = stack.enter_context(capture(self._party))
-                cut = dict.fromkeys(engine.authority.data_feeds(), 0)
-                cut |= {lane.feed: lane.position for lane in captured.lanes}
+                cut = {lane.feed: lane.position for lane in captured.lanes if lane.position}
+                cut = {**(last.cut if last is not None else {}), **cut}
                 control = common_control(self._member.machine)
             if missing := lacks_body(engine, cut):
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
