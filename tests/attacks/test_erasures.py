@@ -5,28 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.party.epochs.epoch_acts import member, say
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.stamp import Stamp
-from antiphon.feed.header import Kind
-from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, Erasure, Position
-from antiphon.halo.member.membership import Membership
-from antiphon.testing.peers import Peer, Peers
-
-
-def member(peer: Peer) -> Membership:
-    assert peer.member is not None
-    return peer.member
-
-
-def forced(peer: Peer, claim: Claim) -> None:
-    """Write a credential signed by the device alone, without the checks of an honest program."""
-    writer = member(peer).control
-    assert writer is not None
-    writer.see(*member(peer).machine.entries())
-    signed = credential.sign(member(peer).party, claim, [peer.device.pair])
-    writer.append(Kind.CREDENTIAL, bytes(16), credential.message_of(signed))
+from antiphon.halo.credentials.claims import Erasure, Position
+from antiphon.testing.peers import Peers
 
 
 def place(stamp: Stamp) -> Position:
@@ -47,7 +31,7 @@ def test_a_stolen_device_cannot_hide_what_the_other_devices_wrote(tmp_path: Path
         peers.sync()
         for phone, known in zip(phones, notes, strict=True):
             history = phone.party.item(known).history()
-            forced(phone, Erasure(tuple(sorted(place(record.stamp) for record in history))))
+            say(phone, Erasure(tuple(sorted(place(record.stamp) for record in history))))
         peers.sync()
         for peer in peers.all:
             assert [peer.party.item(known).value for known in notes] == [{"title": "Milk"}] * 2, "it erases its own"

@@ -66,12 +66,6 @@ def test_of_two_geneses_of_one_id_the_least_stamp_holds() -> None:
     assert "the one with the least stamp holds" in folded.verdicts[Stamp(1, A, 1)]
 
 
-def test_a_void_genesis_quarantines_what_depends_on_it() -> None:
-    folded = run([genesis(void="no right"), said(2, A, 1, b"a"), changed(3, B, 0, Change(deleted=True))])
-    assert folded.item is None
-    assert folded.verdicts == {Stamp(1, A, 0): "no right", Stamp(2, A, 1): NO_ITEM, Stamp(3, B, 0): NO_ITEM}
-
-
 def test_a_genesis_without_its_body_begins_nothing() -> None:
     folded = run([genesis()._replace(message=None)])
     assert (folded.item, folded.verdicts) == (None, {Stamp(1, A, 0): NO_BODY})

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     # Rights: what the control state of the party does not permit.
     NO_ADMISSION = "rights.no-admission"  # its feed is not admitted, or it has not seen the admission
     PAST_CUT = "rights.past-cut"  # beyond the cut of its feed
+    LOST = "rights.lost"  # its writer had the right to it by what it had seen, and something took it away
     ROLE = "rights.role"  # its writer has not the role for it
     NOT_MEMBER = "rights.not-member"
     ADMITS = "rights.admits"  # its issuer may not admit this
@@ -74,6 +75,7 @@ class Reason(StrEnum):
 
     # Items: the system's part of an item, its access list and its model.
     NO_ITEM = "item.unknown"  # no valid genesis, or it comes later
+    ITEM_HIDDEN = "item.hidden"  # the genesis of its item is void, and nobody else has built on it
     ITEM_GENESIS = "item.genesis"  # a second genesis, or one that is not that of its id
     ITEM_ENCODING = "item.encoding"  # not a message to an item
     ITEM_CHANGE = "item.change"  # a change that no item takes

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from antiphon.core.errors import InvalidInput, UnknownModel
 from antiphon.core.stamp import Stamp
+from antiphon.halo.rights.verdict import was_taken
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import Authors, feed_itself, fold, keeps_tail
@@ -88,18 +89,26 @@ def fold_on(
     folded = fold(party, item_id, item, notes, chosen, authors, whole=True)
     if folded.late:
         raise InvalidInput(f"item {item_id.hex()}: its messages do not come in the total order")
-    if folded.item is None:
+    made = folded.state
+    if made is None or not is_kept(made):
         return EpochItem(None, folded.verdicts, None)
-    model = folded.item.model
+    model = made.model
     if model is None:
-        key = f"{folded.item.name} {folded.item.version}"
+        key = f"{made.name} {made.version}"
         raise UnknownModel(f"item {item_id.hex()}: the epoch reifies {key}, and no code for it is here; install it")
     # A model without a snapshot keeps messages, and a message is never discarded in part.
     limited = discard is not None and discard.limits
     if discard is not None and limited and model.has_snapshot:
-        model.discard(folded.item.state, discard)
-    data = item_codec.snapshot(folded.item)
-    return EpochItem(data, folded.verdicts, None if limited else _base_of(folded.item))
+        model.discard(made.state, discard)
+    return EpochItem(item_codec.snapshot(made), folded.verdicts, None if limited else _base_of(made))
+
+
+def is_kept(item: ItemState) -> bool:
+    """True if an epoch keeps an item: it is shown, or hidden because something was taken away.
+
+    A genesis whose writer never had the right to it takes no room in a snapshot.
+    """
+    return not item.hidden or item.based or was_taken(item.hidden)
 
 
 def _base_of(item: ItemState) -> ItemState | None:

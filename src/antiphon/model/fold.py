@@ -7,7 +7,7 @@ pipeline in the total order. The states are equal, and their snapshots are equal
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
@@ -49,6 +49,7 @@ NO_ITEM = because(
 HAS_GENESIS = because(
     Reason.ITEM_GENESIS, "the item has its genesis already; of two, the one with the least stamp holds"
 )
+HIDDEN = because(Reason.ITEM_HIDDEN, "the genesis of its item is void, and nobody else has built on it")
 BASE_HAS_GENESIS = because(
     Reason.ITEM_GENESIS, "the item has its genesis in an epoch that is final, whatever the stamp of another"
 )
@@ -67,15 +68,20 @@ def feed_itself(feed: bytes, seq: int) -> Author:
 
 
 class Folded(NamedTuple):
-    """The item (None: it has no valid genesis), verdicts on messages, and `late`: the item must be folded again.
+    """The state (None: there is no genesis), verdicts on messages, and `late`: the item must be folded again.
 
     A verdict is the reason why a message does not count. It is empty for a message that did not count before and counts
-    now. Messages without a verdict count.
+    now. Messages without a verdict count. No message to a hidden item counts.
     """
 
-    item: ItemState | None
+    state: ItemState | None
     verdicts: dict[Stamp, str]
     late: bool = False
+
+    @property
+    def item(self) -> ItemState | None:
+        """The item; None without a genesis, and while the item is hidden."""
+        return None if self.state is None or self.state.hidden else self.state
 
 
 def fold(
@@ -95,6 +101,10 @@ def fold(
     """
     if item is None and item_id == SYSTEM_ITEM:
         item = system_item(models)
+    if item is not None and item.hidden and is_built_on(item.genesis, notes, authors):
+        if not whole:
+            return Folded(item, {}, late=True)  # verdicts on earlier messages change
+        item.hidden = ""
     if item is not None and whole:
         _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
@@ -118,6 +128,9 @@ def fold(
                 # Messages to an id that nobody could know yet: in the total order they may follow its genesis.
                 if verdicts and max(verdicts) > stamp:
                     return Folded(item, verdicts, late=True)
+                if void:
+                    verdicts[stamp] = void
+                    item.hidden = "" if is_built_on(stamp, notes[at:], authors) else void
                 if whole:
                     _take_all_access(item, notes[at:], authors)
                 continue
@@ -147,7 +160,33 @@ def fold(
         except InvalidInput as error:
             known = message is not None and void  # a missing body is fetched even if void
             verdicts[stamp] = known or coded(Reason.ITEM_ENCODING, str(error))
-    return Folded(item, verdicts, late=item is not None and bool(kept) and not merge(item, kept, verdicts))
+    late = item is not None and bool(kept) and not merge(item, kept, verdicts)
+    if item is not None and item.hidden and not late:
+        _refuse_all(notes, verdicts)
+    return Folded(item, verdicts, late)
+
+
+def is_built_on(genesis: Stamp, notes: Iterable[Note], authors: Authors) -> bool:
+    """True if somebody else has built on the item that a void genesis began, so that the item is there (rule 26).
+
+    That takes one message to it with a later stamp, by another identity than that of the genesis, which rights, cuts
+    and erasures leave valid. Neither its body nor the access list matters. Nobody guesses an id, so its writer has seen
+    the genesis, or knows somebody who has.
+    """
+    creator = b""
+    for note in notes:
+        if note.void or note.feed == genesis.feed or note.stamp < genesis:
+            continue
+        creator = creator or authors(genesis.feed, genesis.seq).identity
+        if authors(note.feed, note.seq).identity != creator:
+            return True
+    return False
+
+
+def _refuse_all(notes: Sequence[Note], verdicts: dict[Stamp, str]) -> None:
+    """Refuse all messages to a hidden item that nothing else refuses."""
+    for stamp in [*(note.stamp for note in notes), *verdicts]:
+        verdicts[stamp] = verdicts.get(stamp) or HIDDEN
 
 
 def _plain(item: ItemState | None) -> tuple[Model[Any] | None, bool]:
@@ -174,10 +213,9 @@ def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
 
 
 def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> ItemState:
+    """Return the item that a genesis begins, void or not; raise if it is no genesis of this id."""
     if note.kind != Kind.GENESIS or note.message is None:
         raise InvalidMutation(NO_BODY if note.kind == Kind.GENESIS else NO_ITEM)
-    if note.void:
-        raise InvalidMutation(note.void)
     genesis = read_genesis(note.message)
     _check_id(party, item_id, note, genesis)
     if genesis.parent == item_id:

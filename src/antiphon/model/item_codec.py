@@ -27,6 +27,7 @@ _ITEM, _CLAIM, _RECORD = tags("ItemSnapshot", "Claim", "ItemRecord")
 _ID_HEAD, _CLAIM_HEAD = (tag + bytes([ITEM_ID_SIZE]) for tag in (_ITEM.id, _CLAIM.item))
 _FEED_HEAD, _FRAME_HEAD = (tag + bytes([KEY_SIZE]) for tag in (_ITEM.feeds, _RECORD.feeds))
 _GENESIS_FORM = _ITEM.genesis + b"%c" + NAME.feed + b"\x01" + OWN_NAME_FORM
+IN_BASE = "its genesis is void in the epoch"  # why an item that was restored from a snapshot is hidden
 _DELETED, _BASED = _ITEM.is_deleted + b"\x01", _RECORD.based + b"\x01"
 
 
@@ -40,13 +41,20 @@ class Summary(NamedTuple):
     is_deleted: bool
     parent: bytes = b""
     guarded: bool = False  # the item has an access list
+    hidden: bool = False
+
+    @property
+    def is_dying(self) -> bool:
+        """True if epochs drop the item after some time: it is deleted or hidden."""
+        return self.is_deleted or self.hidden
 
 
 def summary(data: bytes) -> Summary:
     """Return the facts of a snapshot. It checks nothing, because the bytes belong to an epoch."""
     proto = _parse(data)
     raw, parent = proto.raw != _REIFIED, proto.parents[-1].item if proto.parents else b""
-    return Summary(proto.model, proto.version, proto.codec or 1, raw, proto.is_deleted, parent, bool(proto.access))
+    about = proto.model, proto.version, proto.codec or 1
+    return Summary(*about, raw, proto.is_deleted, parent, bool(proto.access), proto.hidden)
 
 
 def snapshot(item: ItemState, state: bytes | None = None) -> bytes:
@@ -103,6 +111,7 @@ def _snapshot(item: ItemState, log: Sequence[KeptMessage]) -> item_pb2.ItemSnaps
         genesis=table.name(item.genesis),
         created_ms=item.created_ms,
         is_deleted=item.is_deleted,
+        hidden=bool(item.hidden),
     )
     if item.link is not None:
         proto.link.source, proto.link.target = item.link
@@ -164,7 +173,7 @@ def _plain(item: ItemState, state: bytes | None = None) -> bytes:
     model = item.model
     if model is None or model is RAW or not model.has_snapshot or keeps_tail(model):
         return b""
-    if item.link or item.view is not None or item.access is not None or model.codec != 1:
+    if item.link or item.view is not None or item.access is not None or model.codec != 1 or item.hidden:
         return b""
     if not item.genesis.lamport:  # the system item has no genesis
         return b""
@@ -233,7 +242,7 @@ def _encode(item: ItemState) -> bytes:
         record.checkpoints.extend([_checkpoint(point, table) for point in item.checkpoints])
         record.tail.extend(_kept(item.tail, table))
         record.base_count = item.base_count
-    record.based = item.based
+    record.based, record.hidden = item.based, item.hidden
     record.feeds.extend(table.feeds)
     return record.SerializeToString()
 
@@ -254,7 +263,7 @@ def decode(data: bytes, models: ModelFactory) -> ItemState:
     feeds = read_feeds(record.feeds)
     if record.frame:
         item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
-    item.trimmed = record.trimmed
+    item.trimmed, item.hidden = record.trimmed, record.hidden or item.hidden
     if item.model is not None and keeps_tail(item.model) and (record.tail or record.checkpoints):
         item.tail = _read_kept(record.tail, feeds)
         item.base_count = record.base_count
@@ -314,6 +323,7 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
         _ascending([stamp for stamp, _ in item.forks])
     item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
     item.is_deleted = proto.is_deleted
+    item.hidden = IN_BASE if proto.hidden else ""
     item.view = Inception(proto.view.key, proto.view.proof) if proto.HasField("view") else None
     if proto.access:
         item.access = read_log(item.genesis, proto.creator, proto.access, feeds)

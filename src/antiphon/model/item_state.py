@@ -54,6 +54,7 @@ class ItemState:
         "forks",
         "frame",
         "genesis",
+        "hidden",
         "id",
         "is_deleted",
         "link",
@@ -75,6 +76,7 @@ class ItemState:
         self.version = version
         self.model = model  # None: its code is missing, and the messages wait in their feeds
         self.genesis = genesis
+        self.hidden = ""  # why the genesis is void, until another identity builds on the item
         self.created_ms = 0
         self.link: tuple[bytes, bytes] | None = None
         self.view: Inception | None = None

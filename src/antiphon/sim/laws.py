@@ -23,7 +23,7 @@ UNDER_WAY_MAX = 4_096  # protocol messages for each pair of neighbours
 
 #: Reasons for which messages are void because their writer lacks a right. Other refusals are legitimate: two members
 #: did at the same time what only one of them can do.
-OF_RIGHTS = frozenset({Reason.NO_ADMISSION, Reason.PAST_CUT, Reason.ROLE, Reason.NO_BODY})
+OF_RIGHTS = frozenset({Reason.NO_ADMISSION, Reason.PAST_CUT, Reason.LOST, Reason.ROLE, Reason.NO_BODY})
 
 Law = Callable[["Stage"], Iterator[str]]
 

@@ -21,6 +21,7 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.finality.epoch_values import rank
 from antiphon.halo.finality.voting import attestation, endorsement, may_attest, may_declare, may_endorse, proposal
 from antiphon.halo.member.genesis_checks import scrutinise
+from antiphon.halo.rights.verdict import LOST_RIGHT
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 NOW = 1_000_000
@@ -378,7 +379,7 @@ def test_a_grant_ends_at_the_first_epoch_that_reaches_its_expiry() -> None:
     assert old_verdict(alice, data, 9, seen) == ""
     declare(alice, "two", cut={bytes(data.key): 5}, created_ms=NOW + 500)
     assert old_verdict(alice, data, 4, seen) == ""
-    assert old_verdict(alice, data, 5, seen) == "its writer is not an owner or editor [rights.role]"
+    assert old_verdict(alice, data, 5, seen) == LOST_RIGHT
     declare(alice, "three", cut={bytes(data.key): 8}, created_ms=NOW + 900)
     assert old_verdict(alice, data, 5, seen) != ""
     alice.admit(bob, Role.EDITOR)

@@ -19,7 +19,7 @@ ITEM_RAW_SINCE: ItemRaw
 ITEM_RAW_ALL: ItemRaw
 
 class ItemSnapshot(_message.Message):
-    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages", "view", "creator", "access", "codec", "raw")
+    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages", "view", "creator", "access", "codec", "raw", "hidden")
     ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,7 @@ class ItemSnapshot(_message.Message):
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     CODEC_FIELD_NUMBER: _ClassVar[int]
     RAW_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     model: str
     version: int
@@ -58,7 +59,8 @@ class ItemSnapshot(_message.Message):
     access: _containers.RepeatedCompositeFieldContainer[KeptAccess]
     codec: int
     raw: ItemRaw
-    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., view: _Optional[_Union[_message_pb2.View, _Mapping]] = ..., creator: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Iterable[_Union[KeptAccess, _Mapping]]] = ..., codec: _Optional[int] = ..., raw: _Optional[_Union[ItemRaw, str]] = ...) -> None: ...
+    hidden: bool
+    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., view: _Optional[_Union[_message_pb2.View, _Mapping]] = ..., creator: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Iterable[_Union[KeptAccess, _Mapping]]] = ..., codec: _Optional[int] = ..., raw: _Optional[_Union[ItemRaw, str]] = ..., hidden: _Optional[bool] = ...) -> None: ...
 
 class Author(_message.Message):
     __slots__ = ("identity", "groups", "owner")
@@ -99,7 +101,7 @@ class KeptMessage(_message.Message):
     def __init__(self, at: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., mutation: _Optional[bytes] = ..., void: _Optional[str] = ...) -> None: ...
 
 class ItemRecord(_message.Message):
-    __slots__ = ("item", "feeds", "frame", "checkpoints", "tail", "trimmed", "based", "base_count")
+    __slots__ = ("item", "feeds", "frame", "checkpoints", "tail", "trimmed", "based", "base_count", "hidden")
     ITEM_FIELD_NUMBER: _ClassVar[int]
     FEEDS_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +110,7 @@ class ItemRecord(_message.Message):
     TRIMMED_FIELD_NUMBER: _ClassVar[int]
     BASED_FIELD_NUMBER: _ClassVar[int]
     BASE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_FIELD_NUMBER: _ClassVar[int]
     item: ItemSnapshot
     feeds: _containers.RepeatedScalarFieldContainer[bytes]
     frame: _containers.RepeatedCompositeFieldContainer[_value_pb2.Name]
@@ -116,7 +119,8 @@ class ItemRecord(_message.Message):
     trimmed: bool
     based: bool
     base_count: int
-    def __init__(self, item: _Optional[_Union[ItemSnapshot, _Mapping]] = ..., feeds: _Optional[_Iterable[bytes]] = ..., frame: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., tail: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., trimmed: _Optional[bool] = ..., based: _Optional[bool] = ..., base_count: _Optional[int] = ...) -> None: ...
+    hidden: str
+    def __init__(self, item: _Optional[_Union[ItemSnapshot, _Mapping]] = ..., feeds: _Optional[_Iterable[bytes]] = ..., frame: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., tail: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., trimmed: _Optional[bool] = ..., based: _Optional[bool] = ..., base_count: _Optional[int] = ..., hidden: _Optional[str] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("at", "state")

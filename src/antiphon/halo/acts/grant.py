@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import (
     Cuts,
+    FeedAdmission,
     FeedKind,
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
+    Policy,
     Role,
     Roles,
     with_implied,
@@ -38,6 +40,14 @@ def subject_of(grant: Act) -> bytes:
 def given(grant: Act) -> Roles:
     claim = grant.claim
     return with_implied(claim.roles) if isinstance(claim, MemberAdmission) else ANY
+
+
+def giving(act: Act) -> Act | None:
+    """Return an act without what it takes away: a policy that tightens nothing; None for an act that gives nothing."""
+    claim = act.claim
+    if isinstance(claim, Policy):
+        return replace(act, claim=replace(claim, tightens=False, cuts={}))
+    return act if isinstance(claim, PartyGenesis | FeedAdmission | MemberAdmission | GroupAdmission) else None
 
 
 def self_signers(grant: Act) -> frozenset[bytes]:

@@ -21,7 +21,7 @@ from itertools import chain
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import ANY, Owner, expired
+from antiphon.halo.acts.grant import ANY, Owner, expired, giving
 from antiphon.halo.credentials.claims import (
     OWNERS,
     Cuts,
@@ -76,6 +76,7 @@ class Authority:
         self._by_position: dict[Position, Act] = {}
         self._known = Answers()
         self._settled = True
+        self._untaken: Authority | None = None  # the same acts, without those that take something away
         self.version = 0  # grows whenever an answer about a feed or an identity may have changed
 
     def add(self, acts: Iterable[Act]) -> None:
@@ -120,6 +121,8 @@ class Authority:
                 forget = True
             elif isinstance(claim, Erasure):
                 self.erasures.append(act)
+        if self._untaken is not None:
+            self._untaken.add(self._giving(fresh))
         if forget:
             self.forget()
 
@@ -130,6 +133,7 @@ class Authority:
         self.forget()
 
     def _end_fork(self, feed: bytes) -> None:
+        self._untaken = None
         told = self.forks[feed].items()
         self.fork_ends[feed] = min(max(length, self.floors.of(position, feed)) for position, length in told)
 
@@ -157,6 +161,8 @@ class Authority:
         """Forget all answers: something that they depend on has changed."""
         self._known.forget()
         self._settled = False
+        if self.parent is not None:
+            self._untaken = None
         self.version += 1
 
     def _own(self, act: Act, admission: FeedAdmission) -> None:
@@ -299,6 +305,28 @@ class Authority:
         if owner is None or not self.alive(place, limit):
             return False
         return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
+
+    def had_role(self, place: Place, wanted: Roles) -> bool:
+        """True if the writer of the feed had one of the roles by what it had seen, if nothing were ever taken away."""
+        return self.untaken().permits(place, wanted)
+
+    def untaken(self) -> Authority:
+        """Return the rights as if no act ever took anything away."""
+        if self._untaken is None:
+            found = Authority(self._party, self.genesis_feed, None if self.parent is None else self.parent.untaken())
+            found.add(self._giving(self._by_position.values()))
+            self._untaken = found
+        self._untaken.settle()
+        return self._untaken
+
+    def _giving(self, acts: Iterable[Act]) -> Iterator[Act]:
+        """Yield acts without what they take away, as far as they are the same on all peers: not beyond a fork."""
+        return (gives for act in acts if (gives := giving(act)) is not None and not self.past_fork(act))
+
+    def untaken_identity(self, feed: bytes) -> bytes:
+        """Return the identity that opened a feed, in force or not; of a feed that nobody admitted, its own key."""
+        owner = self.untaken().owner(feed)
+        return feed if owner is None else owner.identity
 
     def alive(self, place: Place, limit: Stamp | None = None) -> bool:
         """True if the feed has not ended before this place, and was opened by a member."""

@@ -26,7 +26,7 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
     """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
     owner = authority.owner(place.feed)
     if owner is None:
-        return place.feed, (), False
+        return authority.untaken_identity(place.feed), (), False
     groups: dict[bytes, bool] = {}
     for last in (False, True):  # the key of a group may take anybody into it: those come last, and not all
         fresh = deque([owner.identity, *groups])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.core.reasons import Reason, because
+from antiphon.core.reasons import Reason, because, code_of
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import ANY
@@ -30,7 +30,7 @@ from antiphon.halo.rights.grant_checks import may_take, means
 
 _NO_OWN_ADMISSION = because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
 _EXPIRED = because(Reason.ACT_EXPIRED, "it had expired when it was written")
-_PAST_CUT = because(Reason.PAST_CUT, "it stands past the cut of its feed")
+PAST_CUT = because(Reason.PAST_CUT, "it stands past the cut of its feed")
 _NOT_ADMITTED = because(Reason.NO_ADMISSION, "its feed's first block has not seen an admission of its identity")
 _NOT_THE_GENESIS = because(Reason.ACT_GENESIS, "it is not the genesis of this party")
 _NOT_IN_PARENT = because(Reason.ROLE, "its founder may not write in the parent party")
@@ -46,6 +46,16 @@ _ITEM_MESSAGES_ONLY = because(Reason.ITEM_MESSAGES_ONLY, "a data feed holds item
 _NO_DATA_FEED = because(Reason.NO_ADMISSION, "its feed is not admitted as a data feed")
 _UNSEEN_ADMISSION = because(Reason.NO_ADMISSION, "it has not seen the admission of its feed")
 _NO_ROLE = because(Reason.ROLE, "its writer is not an owner or editor")
+LOST_RIGHT = because(Reason.LOST, "its writer had the right to it, and lost it")
+_TAKEN = frozenset({Reason.PAST_CUT, Reason.LOST, Reason.ERASED})
+
+
+def was_taken(reason: str) -> bool:
+    """True if a data message that is void for this reason was right when it was written, by what its writer had seen.
+
+    Since then something was taken away: a cut, the end of a feed or an erasure makes it void.
+    """
+    return code_of(reason) in _TAKEN
 
 
 def judge(authority: Authority, act: Act) -> str:
@@ -74,7 +84,7 @@ def judge(authority: Authority, act: Act) -> str:
 
 def _why_dead(authority: Authority, place: Place) -> str:
     if place.seq >= authority.end(place.feed) > 0 or place.seq >= authority.static_end(place.feed):
-        return _PAST_CUT
+        return PAST_CUT
     return _NOT_ADMITTED
 
 
@@ -121,13 +131,16 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
         return _ITEM_MESSAGES_ONLY
     owner = authority.owner(place.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
-        return _NO_DATA_FEED
-    if not authority.alive(place):
-        if not place.sees(owner.opened.position):
-            return _UNSEEN_ADMISSION
-        return _PAST_CUT
+        return LOST_RIGHT if authority.had_role(place, EDITORS) else _NO_DATA_FEED
+    alive = authority.alive(place)
+    if not alive and not place.sees(owner.opened.position):
+        return _UNSEEN_ADMISSION
     if authority.parent is None:  # as `permits` would, which asks once more whether the feed is alive
-        may = not EDITORS.isdisjoint(authority.roles(owner.identity, place))
+        may = alive and not EDITORS.isdisjoint(authority.roles(owner.identity, place))
     else:
-        may = authority.permits(place, EDITORS)
-    return "" if may else _NO_ROLE
+        may = alive and authority.permits(place, EDITORS)
+    if may:
+        return ""
+    if not authority.had_role(place, EDITORS):
+        return _NO_ROLE
+    return LOST_RIGHT if alive else PAST_CUT

@@ -23,16 +23,22 @@ CACHE_ITEMS_MAX = 1024
 
 
 class Entry:
-    """An open item. `item` is None if there are messages but no valid genesis."""
+    """An open item. `item` is None if there are messages but no genesis, or if the item is hidden."""
 
-    __slots__ = ("__weakref__", "cached", "id", "item", "orphaned", "postings")
+    __slots__ = ("__weakref__", "cached", "id", "item", "orphaned", "postings", "state")
 
-    def __init__(self, item_id: bytes, item: ItemState | None) -> None:
+    def __init__(self, item_id: bytes, state: ItemState | None) -> None:
         self.id = item_id
-        self.item = item
         self.cached: CachedRow | None = None  # its row, if encoded ahead of the next save
-        self.orphaned = False  # it has messages but no valid genesis
+        self.put(state)
+        self.orphaned = False  # it has messages but no genesis
         self.postings: list[Posting] = []  # since the last save
+
+    def put(self, state: ItemState | None) -> None:
+        """Set the state that messages are folded into. A hidden one is not shown as `item`."""
+        self.state = state
+        self.item = None if state is None or state.hidden else state
+        self.orphaned = state is None
 
     def post(self, number: int, seq: int) -> None:
         """Add a message of lane `number` to the postings."""

@@ -70,12 +70,12 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
         posted: list[list[Posting]] = []
         for item in ids[start : start + ROWS_AT_ONCE]:
             entry = engine.entry_of(item, records.get(item))
-            if engine.scope.leaves_out(item) or (entry.item is None and not engine.whole):
+            if engine.scope.leaves_out(item) or (entry.state is None and not engine.whole):
                 continue
-            folded = fold(engine.party, item, entry.item, groups[item], engine.models, engine.author)
-            if folded.late or (entry.orphaned and folded.item is not None):
+            folded = fold(engine.party, item, entry.state, groups[item], engine.models, engine.author)
+            if folded.late or (entry.orphaned and folded.state is not None):
                 continue
-            entry.item = folded.item
+            entry.put(folded.state)
             engine.post(entry, groups.pop(item))
             posted.append(entry.postings)
             verdicts = [(tuple(stamp), reason) for stamp, reason in folded.verdicts.items()]

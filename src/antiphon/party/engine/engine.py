@@ -199,15 +199,15 @@ class Engine:
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
         """Fold messages into an open item. Return the verdicts. With `keep`, the item is saved with the next save."""
         left_out = self.scope.leaves_out(entry.id)
-        if left_out or (entry.item is None and not self.whole and not self._fetched(entry.id)):
-            entry.item = None
+        if left_out or (entry.state is None and not self.whole and not self._fetched(entry.id)):
+            entry.state = entry.item = None
             self.post(entry, notes)  # they are folded when the item is opened, or comes into scope
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
-        folded = fold(self.party, entry.id, entry.item, notes, self.models, self.author)
-        late = folded.late or (entry.orphaned and folded.item is not None)
-        entry.item, entry.orphaned = folded.item, folded.item is None
+        folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author)
+        late = folded.late or (entry.orphaned and folded.state is not None)
+        entry.put(folded.state)
         self.post(entry, notes)
         if late:
             return self.refold(entry)
@@ -279,7 +279,7 @@ class Engine:
         postings = self._messages.trim(self.items.postings(entry.id) + entry.postings)
         notes = self._messages.read(self._messages.outside(postings))
         folded = fold(self.party, entry.id, self.based(entry.id), notes, self.models, self.author, whole=True)
-        entry.item, entry.orphaned = folded.item, folded.item is None
+        entry.put(folded.state)
         self.items.forget(entry.id)
         entry.postings = postings
         known = dict.fromkeys(self._verdicts.get(entry.id, ()), "")
@@ -302,10 +302,10 @@ class Engine:
         item = self._decode(record)
         notes = self._messages.read(entry.postings)
         folded = fold(self.party, entry.id, item, notes, self.models, self.author)
-        entry.item = folded.item
+        entry.put(folded.state)
         if folded.late:
             self.refold(entry)
-        elif entry.item is None and not entry.postings:
+        elif entry.state is None and not entry.postings:
             self.cache.drop(entry.id)
 
     # -- messages
@@ -338,11 +338,14 @@ class Engine:
             self.cache.put(entry)
             if waited:
                 self.fold_in(entry, waited)
-        if entry.item is None and (not self.whole or self.scope.ready_items is not None):
+        if entry.state is None and (not self.whole or self.scope.ready_items is not None):
             self.scope.check(item)
             self.refold(entry)  # its messages came before its blobs of the base
         if entry.item is None:
-            raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
+            why = "" if entry.state is None else ", and nobody else has built on it"
+            raise UnknownItem(
+                f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis{why}"
+            )
         return entry
 
     def find(self, item: bytes) -> ItemState | None:
@@ -378,7 +381,7 @@ class Engine:
         if self.base is None or self.whole:
             return rows
         opened = self.base.items(list(self.items.ids()))
-        return rows - len(opened) + self.base.root.item_count
+        return rows - len(opened) + self.base.root.item_count - self.base.hidden_count
 
     def based(self, item: bytes) -> ItemState | None:
         """Restore an item from the base."""
@@ -386,7 +389,7 @@ class Engine:
         return None if data is None else item_codec.restore(data, self.models)
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:
-        """Make an entry from a record of the item store. An empty record means: messages, but no valid genesis."""
+        """Make an entry from a record of the item store. An empty record means: messages, but no genesis."""
         entry = Entry(item, self._decode(record))
         entry.orphaned = record == b""
         return entry

@@ -11,6 +11,7 @@ from functools import cached_property
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
 from antiphon.halo.finality.epoch_values import FinalEpoch
+from antiphon.model import item_codec
 from antiphon.model.item_state import ItemState
 from antiphon.party.engine.ports import BaseMark
 from antiphon.snapshot import tree
@@ -111,9 +112,18 @@ class EpochBase:
         return tree.entries(self.root.items, self.blobs)
 
     def deaths(self) -> Iterator[tuple[bytes, int]]:
-        """Yield deleted items, each with the epoch of its deletion."""
+        """Yield deleted and hidden items, each with the first epoch in which it was so."""
         for item, value in tree.entries(self.root.deaths, self.blobs):
             yield item, decode_death(value)
+
+    @cached_property
+    def hidden_count(self) -> int:
+        """Count the hidden items. All of them are among the deaths."""
+        try:
+            dying = [item for item, _ in self.deaths()]
+        except MissingBlob:
+            return 0
+        return sum(item_codec.summary(data).hidden for data in self.items(dying).values())
 
     def missing(self, items: Iterable[bytes] | None = None) -> list[Cid]:
         """Return the next missing blobs, of these items or of all. Fetch them and call again until there are none."""

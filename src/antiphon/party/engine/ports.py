@@ -171,7 +171,9 @@ class Refused(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """Row of the item store. `record` is None, and the model empty, for messages without a valid genesis."""
+    """Row of the item store. The model is empty for an item that is not shown: a hidden one, or, if `record` is None,
+    messages without a genesis.
+    """
 
     id: bytes
     record: bytes | None
@@ -228,7 +230,7 @@ class Items(Protocol):
         """Return the snapshot that the states are based on, or None."""
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Load the records of items that are held; an empty record means messages without a valid genesis."""
+        """Load the records of items that are held; an empty record means messages without a genesis."""
 
     def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
         """Load the rows of items that are held, without their facts."""
@@ -243,7 +245,7 @@ class Items(Protocol):
         """Remove an item's row, postings and refusals in the next transaction that saves it again."""
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
-        """Iterate over the ids of items with a valid genesis, or of those of one model, ascending."""
+        """Iterate over the ids of shown items, or of those of one model, ascending."""
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         """List items whose model was not registered when they were saved: id, model, version."""
@@ -252,10 +254,10 @@ class Items(Protocol):
         """List items with an access list."""
 
     def count(self) -> int:
-        """Count the items with a valid genesis."""
+        """Count the shown items."""
 
     def orphans(self) -> list[bytes]:
-        """List items with messages but no valid genesis."""
+        """List items with messages that are not shown: hidden, or without a genesis."""
 
     def models(self) -> list[tuple[str, int]]:
         """List the models of the items, with versions."""

@@ -74,7 +74,7 @@ class Rejudge:
         open_ = {
             entry.id: entry.postings
             for entry in self._engine.cache.open()
-            if entry.item and entry.item.access is not None
+            if entry.state and entry.state.access is not None
         }
         saved = self._engine.saved  # waiting messages will be folded with the new authors
         guarded = {*saved.guarded(), *open_}
@@ -130,7 +130,7 @@ class Rejudge:
             item for item, name, version in self._engine.items.opaque() if (name, version) in self._engine.models
         }
         for entry in self._engine.cache.open():  # includes items that are not saved yet
-            item = entry.item
+            item = entry.state
             if item is not None and item.model is None and (item.name, item.version) in self._engine.models:
                 waiting.add(entry.id)
         self._engine.refold_all(waiting)

@@ -42,7 +42,8 @@ def row_of(entry: Entry, index: Index | None) -> ItemRow:
     """Return the row of an entry: the cached one if it is valid, else a new one."""
     item, made = entry.item, entry.cached
     if item is None:
-        return ItemRow(entry.id, None)
+        hidden = entry.state
+        return ItemRow(entry.id, None) if hidden is None else _hidden_row(hidden)
     return made.row if made is not None and made.holds(item, index) else _row(item, index)
 
 
@@ -79,6 +80,11 @@ def _row(item: ItemState, index: Index | None) -> ItemRow:
     opaque, guarded = item.model is None, item.access is not None
     record = item_codec.encode(item)
     return ItemRow(item.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded, facts)
+
+
+def _hidden_row(item: ItemState) -> ItemRow:
+    """Return the row of a hidden item: without model and facts, so that nothing lists it."""
+    return ItemRow(item.id, item_codec.encode(item), guarded=item.access is not None)
 
 
 class RowsAhead:

@@ -41,7 +41,7 @@ class Scope:
         engine = self._engine
         entry = engine.cache.get(item) or Entry(item, None)
         entry.postings = engine.items.postings(item) + entry.postings
-        entry.item, entry.orphaned = None, True
+        entry.put(None)
         engine.items.forget(item)
         engine.cache.put(entry)
         engine.cache.dirty[item] = entry

@@ -97,5 +97,5 @@ class ExternalSnapshotFold(EpochFold):
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)
-                self._deleted[item] = data is not None and item_codec.summary(data).is_deleted
+                self._dying[item] = data is not None and item_codec.summary(data).is_dying
         return made

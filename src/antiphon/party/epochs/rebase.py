@@ -195,7 +195,7 @@ def _rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) 
     known = engine.items.load([item for item, _ in some])
     for item, data in some:
         entry = engine.cache.get(item)
-        if known.get(item) == b"" or (entry is not None and entry.item is None):
+        if known.get(item) == b"" or (entry is not None and entry.state is None):
             waiting.add(item)
         elif item not in known and item not in engine.cache.dirty:
             row = _plain_row(engine, item, data)
@@ -206,8 +206,11 @@ def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:
     """Make a row without decoding the state: possible without an index, if the bytes are already those of a row."""
     if engine.items.index is not None:
         return None
-    name, version, codec, raw, deleted, parent, guarded = item_codec.summary(data)
-    model = engine.models.find(name, version)
-    if model is None or model.codec != codec or raw or keeps_tail(model):
+    about = item_codec.summary(data)
+    model = engine.models.find(about.name, about.version)
+    if model is None or model.codec != about.codec or about.raw or about.hidden or keeps_tail(model):
         return None
-    return ItemRow(item, item_codec.record_of(data), name, version, parent, deleted, False, guarded)
+    record = item_codec.record_of(data)
+    return ItemRow(
+        item, record, about.name, about.version, about.parent, about.is_deleted, opaque=False, guarded=about.guarded
+    )

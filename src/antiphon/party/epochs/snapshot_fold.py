@@ -113,7 +113,7 @@ class EpochFold:
         self._stale: set[bytes] = set()
         self._beyond: set[bytes] = set()  # items with messages beyond the cut
         self._unlike: set[bytes] = set()  # items whose states may differ from base + tail, by messages beyond the cut
-        self._deleted: dict[bytes, bool] = {}  # by changed item
+        self._dying: dict[bytes, bool] = {}  # by changed item: it is deleted or hidden
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
         self._read: dict[bytes, list[tuple[Span, int, int]]] = {}  # spans in the cut by feed, unless they are large
@@ -245,7 +245,7 @@ class EpochFold:
                 again.add(item)
             elif row.record is not None:
                 made[item] = item_codec.snapshot_of_record(row.record)
-                self._deleted[item] = row.deleted
+                self._dying[item] = row.deleted
             else:
                 made[item] = None
         made |= self._fold_again(sorted(again), rows)
@@ -253,8 +253,8 @@ class EpochFold:
 
     def _plain(self, row: ItemRow) -> bool:
         """True if an item's row has exactly the bytes that the epoch needs."""
-        if not row.model:  # the item has no genesis, or it is in the base and was not fetched
-            return self._base is None
+        if not row.model:  # the item is hidden, has no genesis, or is in the base and was not fetched
+            return self._base is None and row.record is None
         model = self._models.find(row.model, row.version)
         if model is None or row.opaque or (row.model, row.version) not in self._listed:
             return False
@@ -316,7 +316,7 @@ class EpochFold:
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)
-                self._deleted[item] = data is not None and item_codec.summary(data).is_deleted
+                self._dying[item] = data is not None and item_codec.summary(data).is_dying
         return made
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
@@ -377,23 +377,23 @@ class EpochFold:
     # -- the rest of the root
 
     def _bury(self, before: Cid | None) -> tuple[Cid | None, list[bytes]]:
-        """Update the tree of deleted items, and return it with the items to drop.
+        """Update the tree of deleted and hidden items, and return it with the items to drop.
 
-        If policy never drops deleted items, only the changed ones are read.
+        If policy never drops them, only the changed ones are read.
         """
         number, limit = self._plan.number, self._plan.deleted_epochs
         if self._base is not None and limit:
             known = dict(self._base.deaths())
         else:
             known = {}
-            for some in self._steps([] if before is None else in_order(self._deleted, self._check)):
+            for some in self._steps([] if before is None else in_order(self._dying, self._check)):
                 held = tree.get_many(before, some, self._blobs)
                 known.update((item, decode_death(value)) for item, value in held.items())
-        since = {item: known.get(item, number) for item, deleted in self._deleted.items() if deleted}
-        ages = {item: at for item, at in {**known, **since}.items() if self._deleted.get(item, True)}
+        since = {item: known.get(item, number) for item, deleted in self._dying.items() if deleted}
+        ages = {item: at for item, at in {**known, **since}.items() if self._dying.get(item, True)}
         gone = sorted(item for item, at in ages.items() if limit and number - at >= limit)
         kept = {item: encode_death(at) for item, at in since.items()}
-        ended = dict.fromkeys([*gone, *(item for item in known if not self._deleted.get(item, True))])
+        ended = dict.fromkeys([*gone, *(item for item in known if not self._dying.get(item, True))])
         return tree.update(before, sorted((kept | ended).items()), self._blobs), gone
 
     def _feeds(self) -> Iterator[tuple[bytes, bytes]]:

@@ -228,7 +228,7 @@ class Batch:
         if note.kind == Kind.MUTATION and entry.item is not None:
             known_model(entry.item)  # a message that cannot be applied here is not written
         folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models, self._author)
-        entry.item = folded.item
+        entry.put(folded.state)
         reason = LATE if folded.late else folded.verdicts.get(note.stamp)
         if reason:
             raise InvalidMutation(reason)
@@ -258,7 +258,7 @@ class Batch:
         finally:
             engine.batch_open = True
             for entry, state in tried:
-                entry.item = state
+                entry.put(state)
         self._saved = True
 
     # -- commit and rollback

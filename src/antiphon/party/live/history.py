@@ -275,4 +275,4 @@ class PartyPast:
         return item_codec.restore(tree_values.load(held, epoch.blobs), self._party.models)
 
     def _begun(self, state: ItemState | None) -> bool:
-        return state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq)
+        return state is not None and not state.hidden and self.timeframe.includes(state.genesis.feed, state.genesis.seq)

@@ -48,7 +48,7 @@ async def earlier(party: PartyProcessor, item: bytes, number: int | None = None,
         walk = _Walk(party, blobs, fetch)
         base = await walk.at(number)
         data = await walk.item(base, item)
-        if data is None:
+        if data is None or item_codec.summary(data).hidden:
             raise UnknownItem(f"party {party.key.short}: epoch {base.number} has no item {item.hex()}")
         return Earlier(ItemId(item), base.number, base.root.created_ms, item_codec.restore(data, party.models))
 

@@ -24,7 +24,7 @@ from antiphon.party.engine.ports import BaseMark, Index, ItemRow, LaneState, Pos
 from antiphon.party.engine.postings import decode_postings
 from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 
-FORMAT = "antiphon.items.4"
+FORMAT = "antiphon.items.5"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
@@ -135,7 +135,7 @@ class ItemStore:
             raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Load the records of items that are held; an empty record means messages without a valid genesis."""
+        """Load the records of items that are held; an empty record means messages without a genesis."""
         return {row[0]: record for row, record in self._rows(ids)}
 
     def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
@@ -163,7 +163,7 @@ class ItemStore:
         return [posting for postings in found for posting in postings]
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
-        """Iterate over the ids of items with a valid genesis, or of one model, ascending; without the system item."""
+        """Iterate over the ids of shown items, or of one model, ascending; without the system item."""
         where, value = ("model != ?", "") if model is None else ("model = ?", model)
         question = f"SELECT id FROM items WHERE {where} AND id != ? ORDER BY id"  # noqa: S608
         return iter([item for (item,) in self._all(question, (value, bytes(SYSTEM_ITEM)))])
@@ -173,7 +173,7 @@ class ItemStore:
         return self._all("SELECT id, model, version FROM items WHERE opaque")
 
     def orphans(self) -> list[bytes]:
-        """List items with messages but no valid genesis."""
+        """List items with messages that are not shown: hidden, or without a genesis."""
         return [item for (item,) in self._all("SELECT id FROM items WHERE model = ''")]
 
     def models(self) -> list[tuple[str, int]]:
@@ -202,7 +202,7 @@ class ItemStore:
             view.close()
 
     def count(self) -> int:
-        """Count the items with a valid genesis, without the system item."""
+        """Count the shown items, without the system item."""
         question = "SELECT count(*) FROM items WHERE model != '' AND id != ?"
         return int(self._all(question, (bytes(SYSTEM_ITEM),))[0][0])
 

@@ -89,7 +89,7 @@ class EpochFolding(ItemFold):
         listed = frozenset((name, version) for name, version, _ in epoch.models)
         data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
         if data != base or notes:
-            dead = data is not None and item_codec.summary(data).is_deleted
+            dead = data is not None and item_codec.summary(data).is_dying
             yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
         yield from refusal_rows(party, item, verdicts)
 
@@ -141,7 +141,7 @@ class _Trees(EpochFold):
 
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         for row in self._rows:
-            self._deleted[row["item"]] = row["deleted"]
+            self._dying[row["item"]] = row["deleted"]
             self._count += row["messages"]
             yield row["item"], row["snapshot"]
         wanted = sum(lane.state.position - lane.state.base for lane in self._lanes)
