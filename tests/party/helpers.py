@@ -10,7 +10,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
-from antiphon.halo.credentials.claims import Position, Role
+from antiphon.halo.credentials.claims import FeedEnd, Position, Role
 from antiphon.model.access import Access
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import Change, wrap, write_change
@@ -72,23 +72,39 @@ def all_of(peer: Peer) -> list[Entry]:
 
 
 def narrow(peers: Peers, chance: random.Random) -> None:
-    """Take something away: a role, a message, the right to write to one item."""
+    """Take something away: a role, a message, the genesis of an item, a feed, the right to write to one item."""
     alice, carol = peers.all[0], peers.all[2]
     assert alice.member is not None
-    what = chance.randrange(4)
-    if what == 0:
+    what = chance.randrange(12)
+    if what < 3:
         alice.member.demote(carol.key, [Role.READER])
-    elif what == 1:
+    elif what < 6:
         alice.member.admit(carol.key, [Role.EDITOR])
-    elif what == 2:
+    elif what < 8:
         frame = alice.party.timeframe
         if frame:
             feed = chance.choice(sorted(frame))
             alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
-    else:
-        items = alice.party.items()
-        if items:
-            alice.party.item(chance.choice(items)).restrict_writers(chance.choice(peers.all).key)
+    elif what == 11 and chance.random() < 0.5:
+        end_feed(chance.choice(peers.all[1:3]), chance)
+    elif items := alice.party.items():
+        item = alice.party.item(chance.choice(items))
+        if what < 10:
+            item.restrict_writers(chance.choice(peers.all).key)
+        else:
+            stamp = item.history()[0].stamp
+            alice.member.erase(Position(stamp.feed, stamp.seq))
+
+
+def end_feed(peer: Peer, chance: random.Random) -> None:
+    """End this device's own data feed anywhere, and keep its control feed."""
+    member = peer.member
+    assert member is not None
+    feed = bytes(member.open_data_feed().feed)
+    assert member.control is not None
+    lengths = member.lengths()
+    cuts = {feed: chance.randrange(lengths[feed] + 1), bytes(member.control.feed): 1 + lengths[member.control.feed]}
+    member.write_claim(FeedEnd(member.device.identity, bytes(member.device.key), cuts))
 
 
 class Story(Model[list[bytes]]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +11,10 @@ from typing import Any
 import lmdb
 from pyspark.sql import DataFrame, SparkSession
 
-from antiphon.halo.credentials.claims import Position, Role
 from antiphon.pipeline.fold.item_fold import items, refused
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.tables.delta_folder import DeltaFolder
-from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.peers import Peer
 
 COMPARED = ("items", "links", "quarantine", "epochs", "standings", "blocks")
 
@@ -42,23 +40,6 @@ def live(peer: Peer) -> tuple[States, Refusals]:
     with peer.party.locked() as engine:
         listed = engine.items.refused(100_000)
     return peer.snapshots(), {(row.feed, row.seq): row.reason for row in listed}
-
-
-def narrow(peers: Peers, chance: random.Random) -> None:
-    """Change what somebody may do: demote or admit a member, erase a message, or restrict the writers of an item."""
-    alice, carol = peers.all[0], peers.all[2]
-    assert alice.member is not None
-    what = chance.randrange(4)
-    if what == 0:
-        alice.member.demote(carol.key, [Role.READER])
-    elif what == 1:
-        alice.member.admit(carol.key, [Role.EDITOR])
-    elif what == 2:
-        frame = alice.party.timeframe
-        feed = chance.choice(sorted(frame))
-        alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
-    else:
-        alice.party.item(chance.choice(alice.party.items())).restrict_writers(chance.choice(peers.all).key)
 
 
 def contents(spark: SparkSession, log: DeltaFolder) -> dict[str, list[Any]]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.party.epochs.epoch_acts import change, fetch_all, held, member, pen
 from tests.party.forked import confront
+from tests.party.helpers import narrow
 from tests.party.histories import MODELS, Jottings, Moves, act, some_ranges
-from tests.pipeline.helpers import narrow
 
 from antiphon.api.store import Store
 from antiphon.core.cid import Cid

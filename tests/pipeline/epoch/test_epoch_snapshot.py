@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests.party.helpers import narrow
 from tests.party.histories import act, models, some_ranges
-from tests.pipeline.helpers import collect, live, narrow
+from tests.pipeline.helpers import collect, live
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.budget import budget
 from tests.party.forked import Forked, confront
+from tests.party.helpers import narrow
 from tests.party.histories import act, models, some_ranges
-from tests.pipeline.helpers import contents, narrow
+from tests.pipeline.helpers import contents
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
 from antiphon.halo.credentials.claims import Policy
