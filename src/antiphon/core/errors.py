@@ -152,7 +152,9 @@ class DamagedItems(StoreError, BadEncoding):
 
 
 class UnknownItem(StoreError, KeyError):
-    """The party has no such item: it never existed, its genesis is void, or its messages were not received."""
+    """The party has no such item: it never existed, its messages were not received, or its genesis is void and nobody
+    else has built on it.
+    """
 
     __str__ = Exception.__str__
 

@@ -32,8 +32,8 @@ class ResumeFold(ItemFold):
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of one item from its stored state and new messages; or one `REFOLD` row."""
-        if base is None and (party, item) in self.refused:  # the genesis may be new, and then the old messages count
-            yield _refold(party, item)
+        if base is None and ((party, item) in self.refused or self._may_be_hidden(party, notes)):
+            yield _refold(party, item)  # the genesis may be new, or built on only now: then the old messages count
             return
         if base is None:  # the item is new: these are all its messages
             yield from ItemFold.fold(self, party, item, None, notes)
@@ -49,6 +49,10 @@ class ResumeFold(ItemFold):
         count = self.counts[party, item] + len(notes) - sum(map(bool, made.verdicts.values()))
         yield self.row(party, made.item, count)
         yield from refusal_rows(party, item, made.verdicts)
+
+    def _may_be_hidden(self, party: bytes, notes: Sequence[Note]) -> bool:
+        """True if an item without a row may be hidden in the base epoch of its party: new messages may show it."""
+        return bool(self.plans[party].base) and not any(note.kind == Kind.GENESIS for note in notes)
 
     def restore_base(self, party: bytes, base: bytes, notes: Sequence[Note]) -> ItemState | None:
         """Decode the item that new messages are folded onto; None if it must be folded from all messages."""
