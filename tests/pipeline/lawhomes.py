@@ -232,7 +232,7 @@ def _fork(peers: Peers, chance: random.Random) -> None:
     """Carol signs two histories, which may part inside a batch; the others hold one each."""
     alice, bob, carol = peers.all
     item = chance.choice(carol.party.items())
-    both = [change(carol, item, "title", f"both {number}") for number in range(chance.randrange(3))]
+    both = [change(carol, item, "title", f"both {number}") for number in range(chance.randrange(4))]
     one, two = pen(carol), pen(carol)
     alice.take(one.extend([*both, change(carol, item, "title", "for Alice")], atomic=bool(both)))
     bob.take(two.extend([*both, *(change(carol, item, "title", "for Bob") for _ in range(2))], atomic=bool(both)))

@@ -107,6 +107,22 @@ def fold(
         item.hidden = ""
     if item is not None and whole:
         _take_all_access(item, notes, authors)
+    made = _fold(party, item_id, item, notes, models, authors, whole=whole)
+    if made.state is not None and made.state.hidden and not made.late:
+        _refuse_all(notes, made.verdicts)
+    return made
+
+
+def _fold(
+    party: bytes,
+    item_id: bytes,
+    item: ItemState | None,
+    notes: Sequence[Note],
+    models: ModelFactory,
+    authors: Authors,
+    *,
+    whole: bool,
+) -> Folded:
     verdicts: dict[Stamp, str] = {}
     kept: list[KeptMessage] = []
     plain, runs = _plain(item)
@@ -160,10 +176,7 @@ def fold(
         except InvalidInput as error:
             known = message is not None and void  # a missing body is fetched even if void
             verdicts[stamp] = known or coded(Reason.ITEM_ENCODING, str(error))
-    late = item is not None and bool(kept) and not merge(item, kept, verdicts)
-    if item is not None and item.hidden and not late:
-        _refuse_all(notes, verdicts)
-    return Folded(item, verdicts, late)
+    return Folded(item, verdicts, late=item is not None and bool(kept) and not merge(item, kept, verdicts))
 
 
 def is_built_on(genesis: Stamp, notes: Iterable[Note], authors: Authors) -> bool:
