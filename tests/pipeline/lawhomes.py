@@ -27,6 +27,7 @@ from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import wrap
+from antiphon.party.engine.ports import Refused
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import make
@@ -84,6 +85,7 @@ class Live:
     blocked: dict[bytes, tuple[int, str]]
     held: int
     cuts: int  # how many feeds end where a batch begins, because histories part inside it
+    built_on: int  # how many items have a void genesis, and are there because others built on them
     waits_for: str = ""  # why it does not stand on the last epoch
     lacks: str = ""  # which blob of the snapshot that it stands on is not here: then it cannot list its items
 
@@ -112,6 +114,7 @@ def look(name: str, home: Path, party: PartyProcessor, store: FeedReader, waits_
         {blocked.feed: (blocked.seq, blocked.reason) for blocked in status.blocked},
         sum(record.length - record.start for record in store.feeds(party.key)),
         _cuts(store, bytes(party.key)),
+        sum(row.item in states and _is_genesis(store, row) for row in refused),
         waits_for,
         lacks,
     )
@@ -121,6 +124,11 @@ def _cuts(store: FeedReader, party: bytes) -> int:
     ends = [record for record in store.feeds(party) if record.start <= record.end < record.length]
     spans = [next(iter(store.spans(record.feed, record.end))) for record in ends]
     return sum(bool(span.columns["flags"][0] & Flag.MORE) for span in spans)
+
+
+def _is_genesis(store: FeedReader, row: Refused) -> bool:
+    held = store.bounds(row.feed).start <= row.seq
+    return held and store.block(row.feed, row.seq).kind is Kind.GENESIS
 
 
 def _state(party: PartyProcessor, item: bytes) -> bytes | None:
@@ -197,9 +205,9 @@ def _happen(peers: Peers, chance: random.Random) -> None:
     drawn = chance.random()
     if drawn < 0.25:
         some_ranges(other, peer, chance)
-    elif drawn < 0.31:
+    elif drawn < 0.33:
         narrow(peers, chance)
-    elif drawn < 0.34:
+    elif drawn < 0.38:
         chance.choice(STRANGE)(peers, chance)
     else:
         act(peer, chance)

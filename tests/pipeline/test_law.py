@@ -17,6 +17,7 @@ from tests.pipeline.lawhomes import Live, generated, models, simulated, told, un
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.generate.options import Options
+from antiphon.model.fold import HIDDEN
 from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
 from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.plan.party_plan import FORKED
@@ -73,6 +74,8 @@ def test_the_homes_have_all_that_can_go_wrong(homes: list[Live], found: dict[byt
         seen["pruned feeds"] += any(lane.start for lane in lanes)
         seen["revoked writers"] += "it stands past the cut of its feed [rights.past-cut]" in live.refused.values()
         seen["erased messages"] += "it was erased [rights.erased]" in live.refused.values()
+        seen["hidden items"] += HIDDEN in live.refused.values()
+        seen["items with a void genesis that others built on"] += live.built_on > 0
         seen["access lists"] += any("access list" in reason for reason in live.refused.values())
         seen["an order that decides"] += any("moves this one is not allowed" in why for why in live.refused.values())
         seen["rubbish"] += any("no mutation" in why or "no message" in why for why in live.refused.values())
