@@ -10,8 +10,10 @@ import pytest
 from tests.mesh.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import epoch, held, member, note
 
+import antiphon
 from antiphon.core.cid import Cid
 from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Kind
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import MemberAdmission, Role
 from antiphon.halo.keys.identity import Device, Identity
@@ -243,3 +245,32 @@ def test_blobs_of_other_parties_are_not_given(peers: Peers, tmp_path: Path) -> N
     (blobs,) = [message.body for message in answers if isinstance(message.body, Blobs)]
     assert [cid for cid, _ in blobs.blobs] == wanted[:3]
     assert list(blobs.lacks) == wanted[3:]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_guest_of_a_child_gets_the_parents_control_feeds_and_no_more(tmp_path: Path, order: int) -> None:
+    """Also if it has the invitation to the parent, that somebody else got."""
+    with (
+        antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as ada,
+        antiphon.open(tmp_path / "guest", name="Guest", unprotected=True) as guest,
+    ):
+        club = ada.create_party("Club")
+        club.object({"title": "for members"})
+        game = club.create_child("Game")
+        move = game.object({"move": "e4"})
+        leaked = club.invite(pair_of("bob").key)
+        guest.join(str(leaked))
+        assert antiphon.sync(ada, guest) == 0
+        guest.join(str(game.invite(guest.me)))
+        for _ in range(2):
+            antiphon.sync(*(ada, guest)[::order])
+        assert guest.party(game.key).item(move.id).value == {"move": "e4"}
+        assert len(guest.party(club.key).query()) == 0
+        kinds = [guest.manager.feeds.first_kind(record.feed) for record in guest.manager.feeds.feeds(club.key)]
+        assert set(kinds) == {Kind.CREDENTIAL}
+        reply = guest.party(game.key).object({"move": "e5"})
+        antiphon.sync(ada, guest)
+        assert game.item(reply.id).value == {"move": "e5"}
+        game.revoke(guest.me)
+        club.invite(pair_of("dora").key)
+        assert antiphon.sync(ada, guest) == 0

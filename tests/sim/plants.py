@@ -22,6 +22,7 @@ from antiphon.halo.finality.ballot import Ballot
 from antiphon.halo.finality.epoch_values import EpochConfig
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import judge_data
+from antiphon.mesh.admits import Access, PartyAdmits
 from antiphon.model import wire
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.messenger.state import MessengerState
@@ -178,6 +179,11 @@ def feeds_kept(patch: Patch) -> None:
     patch.setattr(simpeer, "drop_ended_feeds", lambda party, member: True)
 
 
+def anybody_served(patch: Patch) -> None:
+    """Sessions give the party to every device."""
+    patch.setattr(PartyAdmits, "access", lambda self, device, shown: Access.WHOLE)
+
+
 _SAME = frozenset({"one history", "one quarantine"})
 _EPOCHS = frozenset({"epochs agree", "epochs come", "quiet"})
 
@@ -235,5 +241,6 @@ PLANTS = (
         peers=4,
         likely_seed=45,
     ),
+    Plant("anybody is given the party", anybody_served, (Fault.REVOKES,), frozenset({"nothing given away"})),
     Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),
 )

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import FeedKind
-from antiphon.halo.member.device_proof import DeviceStanding, make_proof, stands
+from antiphon.halo.member.device_proof import CREDENTIALS_MAX, DeviceStanding, make_proof, stands
 from antiphon.halo.member.membership import Membership
 from antiphon.party.live.processor import PartyProcessor
 
@@ -109,7 +109,14 @@ class PartyAdmits:
             return not self._member.machine.roles_of(self._member.device.identity)
 
     def proof(self) -> tuple[bytes, ...]:
-        """Return the word for this device, and the credentials of its identity's admission."""
+        """Return the word for this device, and the credentials of its identity's admission.
+
+        A guest of a child is no member here, and shows what it has there.
+        """
+        own, guest = self._own_proof(), self.seeks()
+        return (*own, *(word for child in self._children() if guest for word in child.proof()))[:CREDENTIALS_MAX]
+
+    def _own_proof(self) -> tuple[bytes, ...]:
         self._look()
         with self._party.locked():
             machine, device = self._member.machine, self._member.device

@@ -128,6 +128,22 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
                     yield f"{peer.name} shows {token} in item {item.hex()}"
 
 
+def nothing_given_away(stage: Stage) -> Iterator[str]:
+    """Who was never admitted has nothing; who was revoked has not even the revocation. (Members that lie may tell.)"""
+    if any(not peer.honest for peer in stage.peers.values()):
+        return
+    last = {revoked.name: revoked.seq for revoked in stage.account.revoked}
+    members = {peer.name for peer in stage.honest()}
+    for peer in stage.peers.values():
+        if peer.name in members:
+            continue
+        held = sum(record.length for record in peer.store.feeds(peer.key))
+        if peer.name not in last and held:
+            yield f"{peer.name}, who was never admitted, has {held} blocks"
+        elif peer.name in last and _length(peer, bytes(peer.genesis_feed)) > last[peer.name]:
+            yield f"{peer.name} has control blocks from its revocation on"
+
+
 def one_party(stage: Stage) -> Iterator[str]:
     """All peers have the same party state. Members are those that the founder admitted and did not revoke; the founder
     is the only owner.
@@ -259,6 +275,7 @@ LAWS: dict[str, Law] = {
     "nothing dropped": nothing_dropped,
     "who may write can": who_may_write_can,
     "nothing unauthorised": nothing_unauthorised,
+    "nothing given away": nothing_given_away,
     "one party": one_party,
     "epochs agree": epochs_agree,
     "epochs come": epochs_come,

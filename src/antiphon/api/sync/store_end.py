@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlocks
+from antiphon.core.ports import SeededRandomness
 from antiphon.halo.member.device_proof import vouch
 from antiphon.mesh.admits import Admits, NewcomerAdmits, ParentAdmits, PartyAdmits
 from antiphon.mesh.replica import ControlReplica, Replica
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 class StoreEnd:
     """A party that a store follows. Until its genesis is known, the store is a newcomer that takes control feeds."""
 
-    def __init__(self, store: Store, key: bytes) -> None:
+    def __init__(self, store: Store, key: bytes, name: str = "") -> None:
         self.store = store
         self.key = bytes(key)
+        self._name = name
+        self._names = SeededRandomness(name)  # of sessions in memory: no message of another session can come
         self.party = open_party(store, self.key)
         self.admits = self._admits()
         self.replica = self._replica()
@@ -35,9 +38,10 @@ class StoreEnd:
     def _replica(self) -> Replica:
         manager = self.store.manager
         if self.party is None:
-            return ControlReplica(manager.feeds, self.key, self.admits)
+            return ControlReplica(manager.feeds, self.key, self.admits, randomness=self._names)
         keeps = self.store.held_views.keeps(self.key)
-        return Replica(self.party.processor, manager.epochs(self.key), self.admits, keeps=keeps)
+        epochs = manager.epochs(self.key)
+        return Replica(self.party.processor, epochs, self.admits, keeps=keeps, randomness=self._names)
 
     @property
     def parent(self) -> bytes | None:
@@ -47,10 +51,11 @@ class StoreEnd:
     def parent_replica(self, parent: bytes) -> Replica:
         """Return a replica of the parent's control feeds: of the parent itself, if the store follows it."""
         if any(known.party == parent for known in self.store.parties()):
-            above = StoreEnd(self.store, parent)
+            above = StoreEnd(self.store, parent, self._name)
             if above.party is not None:
                 return above.replica
-        return ControlReplica(self.store.manager.feeds, parent, ParentAdmits(self.admits))
+        feeds, admits = self.store.manager.feeds, ParentAdmits(self.admits)
+        return ControlReplica(feeds, parent, admits, randomness=SeededRandomness(self._name))
 
     def work(self) -> bool:
         """Process what has arrived, join if this device's identity was admitted, and work on epochs.

@@ -70,7 +70,7 @@ class _Meeting:
         one, other = self._stores
         with one.manager.blobs.putting(), other.manager.blobs.putting():  # no garbage collection before their use
             self._learn_views()
-            ends = StoreEnd(one, self._key), StoreEnd(other, self._key)
+            ends = StoreEnd(one, self._key, "one"), StoreEnd(other, self._key, "other")
             talk = Conversation(ends[0].replica, other.device, ends[1].replica, one.device)
             for end in ends:
                 end.replica.fetches_blobs = False  # what it can compute from blocks need not be fetched
