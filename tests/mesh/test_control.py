@@ -9,6 +9,8 @@ from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.admits import NewcomerAdmits
+from antiphon.mesh.codec import decode
+from antiphon.mesh.message import Announcement
 from antiphon.mesh.replica import ControlReplica, Replica
 from antiphon.mesh.session import Session
 from antiphon.testing.peers import Peers, pair_of
@@ -59,3 +61,20 @@ def test_what_comes_with_the_control_feeds_makes_a_device_able_to_join(tmp_path:
         wire.run()
 
         assert [item["title"] for item in (alice.party.item(one).value for one in alice.party.items())] == ["hello"]
+
+
+def test_a_newcomer_shows_itself_again_to_one_who_restarted_and_forgot_it(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice = peers.add("alice")
+        note(alice)
+        guest = peers.add("guest", None)
+        member(alice).admit(guest.key, [Role.READER])
+        wire = Wire(peers)
+        wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Announcement)
+        wire.run(30_000)
+        assert wire.nodes["guest"].sessions["alice"].connected
+        wire.restart("alice")
+        assert not guest.lengths()
+        wire.watch = lambda giver, taker, data: True
+        wire.run(wire.now_ms + 200_000)
+        assert guest.lengths() == alice.lengths()

@@ -170,16 +170,17 @@ class Session:
         self.replica.look()
         self._look(now_ms)
         if not self._gate.is_open:
-            return self._gate.wake_ms if self._gate.wake_ms < NEVER else None
+            return self._gate.judge_ms if self._gate.judge_ms < NEVER else None
         if not self.connected:
-            return min(self._greet(now_ms), self._gate.wake_ms)
+            return min(self._greet(now_ms), self._gate.judge_ms)
         news, announce_ms = self._announcer.announce(now_ms)
         requests, request_ms = self._requester.request(now_ms)
-        self._queue += [*news, *requests]
+        shown = [Show(self._gate.proof)] if self._gate.shows(now_ms, self._timeout.lates) else []
+        self._queue += [*shown, *news, *requests]
         if self._acknowledge_ms and now_ms >= self._acknowledge_ms and not self._queue:
             self._queue.append(None)
         acknowledge_ms = NEVER if self._queue else self._acknowledge_ms or NEVER
-        wake_ms = min(announce_ms, request_ms, acknowledge_ms, self._gate.wake_ms)
+        wake_ms = min(announce_ms, request_ms, acknowledge_ms, self._gate.judge_ms, self._gate.show_ms)
         return wake_ms if wake_ms < NEVER else None
 
     def _greet(self, now_ms: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.mesh.admits import Access, Admits
-from antiphon.mesh.limits import JUDGE_MS, NEVER
+from antiphon.mesh.limits import JUDGE_MS, NEVER, TIMEOUT_MAX_MS
 from antiphon.mesh.message import Holding
 
 
@@ -23,6 +23,9 @@ class SessionGate:
         self._proof: tuple[bytes, ...] = ()
         self.gives = Access.NOTHING
         self.takes = Access.NOTHING
+        self._sought = False  # this end was a newcomer when the session began, or later
+        self._show_ms = 0  # when to show the proof again
+        self._lates = 0  # late answers of the other end, at the last look
 
     @property
     def is_open(self) -> bool:
@@ -35,9 +38,25 @@ class SessionGate:
         return self._proof
 
     @property
-    def wake_ms(self) -> int:
+    def judge_ms(self) -> int:
         """When shown credentials can be judged."""
         return NEVER if self._unjudged is None else self._judge_ms
+
+    @property
+    def show_ms(self) -> int:
+        """When to show the own credentials again."""
+        return self._show_ms if self._sought and self._proof else NEVER
+
+    def shows(self, now_ms: int, lates: int) -> bool:
+        """True if it is time to show the proof again: the other end may have restarted, and forgotten it.
+
+        Who does not know this device cannot say so. Newcomers show their proof each minute, others after late answers.
+        """
+        late, self._lates = lates > self._lates, lates
+        if not self._proof or not (late or now_ms >= self.show_ms):
+            return False
+        self._show_ms = now_ms + TIMEOUT_MAX_MS
+        return True
 
     def gives_feed(self, held: Holding | None) -> bool:
         """True if the other end may have a feed."""
@@ -65,5 +84,7 @@ class SessionGate:
             self._version, self._proof = version, self._admits.proof()
         before = self.gives, self.takes
         self.gives = self._admits.access(self.device, self._shown)
-        self.takes = Access.WHOLE if self._admits.seeks() else self.gives
+        seeks = self._admits.seeks()
+        self._sought = self._sought or seeks
+        self.takes = Access.WHOLE if seeks else self.gives
         return before != (self.gives, self.takes)

@@ -20,6 +20,7 @@ class Timeout:
     def __init__(self) -> None:
         self._round_ms = 0
         self._late = 0
+        self.lates = 0  # all late answers
 
     @property
     def timeout_ms(self) -> int:
@@ -40,3 +41,4 @@ class Timeout:
     def late(self) -> None:
         """Note that an answer did not come in time."""
         self._late += 1
+        self.lates += 1
