@@ -185,9 +185,9 @@ def devices(home: Path) -> Iterator[Devices]:
 
 
 def open_store(home: Path, name: str) -> Store:
-    return antiphon.open(
-        home / name, name=name, clock=Ticks(), randomness=SeededRandomness(f"the planner of {name}"), unprotected=True
-    )
+    """Open a store without a background thread, so that equal runs write equal blocks."""
+    dice = SeededRandomness(f"the planner of {name}")
+    return antiphon.open(home / name, name=name, clock=Ticks(), randomness=dice, unprotected=True, epochs=False)
 
 
 def build(ada: Store) -> Planner:

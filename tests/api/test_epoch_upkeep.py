@@ -69,7 +69,7 @@ def test_what_may_not_be_erased_says_why(party: Party, theirs: Party, ada: Store
 
 
 def test_a_store_lets_go_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with antiphon.open(tmp_path / "home", epochs=True, prune=True, unprotected=True) as store:
+    with antiphon.open(tmp_path / "home", prune=True, unprotected=True) as store:
         party = store.create_party("Household")
         pruned, prune = threading.Event(), store.manager.feeds.prune
 
@@ -86,8 +86,8 @@ def test_a_store_lets_go_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_letting_go_by_itself_is_a_part_of_taking_part(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="epochs=True"):
-        antiphon.open(tmp_path / "home", prune=True, unprotected=True)
+    with pytest.raises(InvalidInput, match="epochs=False"):
+        antiphon.open(tmp_path / "home", epochs=False, prune=True, unprotected=True)
 
 
 def test_the_party_at_an_epoch_has_values(party: Party) -> None:

@@ -285,7 +285,7 @@ def test_not_on_a_party_that_is_closed(ada: Store, party: Party) -> None:
 
 
 def test_a_store_takes_part_by_itself(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home", epochs=True, unprotected=True) as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.create_party("Household")
         epochs = store.manager.epochs(party.key)
         reached, step = threading.Event(), epochs.step

@@ -217,7 +217,7 @@ def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
 
 def test_it_goes_with_threads_that_follow_take_part_and_prune(tmp_path: Path, ada: Store, board: Object) -> None:
     party = board.party
-    with antiphon.open(tmp_path / "phone", live=True, epochs=True, prune=True, unprotected=True) as phone:
+    with antiphon.open(tmp_path / "phone", live=True, prune=True, unprotected=True) as phone:
         there = follow(ada, phone, board)
         for number in (1, 2, 3):
             party.object({"title": f"card {number}"}, parent=board)

@@ -167,7 +167,7 @@ class PartyEpochs:
     def step(self) -> bool:
         """Attest proposed epochs, and move to a new final one. True if anything was done.
 
-        `sync` calls this. A store that was opened with `epochs=True` does it in the background.
+        `sync` calls this. Unless a store was opened with `epochs=False`, it also does it in the background.
         """
         return self._unlocked_epochs.step()
 

@@ -110,7 +110,7 @@ class Store:
         unprotected: bool = False,
         models: ModelFactory | None = None,
         live: bool = False,
-        epochs: bool = False,
+        epochs: bool = True,
         prune: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
@@ -124,8 +124,8 @@ class Store:
         - `keyring=True` encrypts them with a key in the system's keyring.
         - `unprotected=True` writes them as plain bytes. Anybody who can read the folder can use them.
         - `live=True` processes new blocks of each open party in a background thread.
-        - `epochs=True` takes part in the epochs of each open party in another thread, as the party's policy says.
-        - `prune=True`, with `epochs`, deletes messages that a new final epoch contains, as far as policy allows.
+        - `epochs=False` switches off the background thread that takes part in the epochs of all open parties.
+        - `prune=True` also deletes there messages that a new final epoch contains, as far as policy allows.
         - `models` are the models with code in this process; by default all installed models.
         - `registry` holds the names of models and view classes; by default the file `names.json` in the folder.
         - `clock` and `randomness` replace those of the system, in simulations and tests.
@@ -139,7 +139,7 @@ class Store:
         if not str(path):
             raise InvalidInput("the path of a store is empty; name a folder, '.' for the working directory")
         if prune and not epochs:
-            raise InvalidInput("a store prunes messages by itself only where it takes part in epochs: epochs=True")
+            raise InvalidInput("a store prunes by itself only where it takes part in epochs: leave out epochs=False")
         home = Path(path).expanduser()
         keys, recovery_phrase = _keys(
             home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness

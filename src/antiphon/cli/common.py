@@ -86,7 +86,7 @@ def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
         raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
     from antiphon.api.store import Store  # loads the whole API, which commands that only read do not need
 
-    with Store.open(home, passphrase=passphrase) as store:
+    with Store.open(home, passphrase=passphrase, epochs=False) as store:
         yield store
 
 
@@ -100,7 +100,7 @@ def new_or_open(home: Path, passphrase: str | None, keyring: bool, unprotected: 
         question = "Passphrase for the private keys of this new home (empty: leave them unprotected)"
         passphrase = typer.prompt(question, "", hide_input=True, confirmation_prompt=True, show_default=False) or None
         unprotected = passphrase is None
-    return Store.open(home, passphrase=passphrase, keyring=keyring, unprotected=unprotected)
+    return Store.open(home, passphrase=passphrase, keyring=keyring, unprotected=unprotected, epochs=False)
 
 
 @contextmanager

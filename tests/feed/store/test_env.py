@@ -20,6 +20,7 @@ from antiphon.testing.spans import drafts
 OpenStore = Callable[..., FeedStore]
 Start = Callable[..., Callable[[str], str]]
 SMALL_MAP = 1 << 17
+TURNS = 1_000
 
 
 def test_a_second_writer_is_told_who_writes(
@@ -200,3 +201,29 @@ def test_the_gate_lets_many_pass_or_one_alone() -> None:
 
     assert len(log) == 1000
     assert all(len(names) == 1 for names in log if "A" in names or "B" in names)
+
+
+def test_a_transaction_has_its_number_only_once_readers_see_it(
+    store: FeedStore, alice: KeyPair, party: PublicKey
+) -> None:
+    """LMDB tells the number of a commit that is still on its way to the disk: who noted it would miss the blocks."""
+    store.create(alice.key, party)
+    store.append(alice, party, drafts(1))
+    first, wrong, both = store.transaction, [], threading.Barrier(2)
+
+    def look() -> None:
+        for turn in range(TURNS):
+            both.wait()
+            sum(range(turn % 40 * 20))  # another moment of the commit each time
+            number = store.transaction
+            wrong.extend([turn] if store.record(alice.key).length < 1 + number - first else [])
+            both.wait()
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for _ in range(TURNS):
+        both.wait()
+        store.append(alice, party, drafts(1))
+        both.wait()
+    reader.join()
+    assert wrong == []

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import antiphon
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob, StoreError
 from antiphon.feed import FeedStore
 from antiphon.halo import KeyStore, Protection, new_device, new_identity
 from antiphon.halo.credentials.claims import Policy
 from antiphon.party import MetaStore, PartyManager
+from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import Epochs
-from antiphon.party.epochs.worker import EpochWorker
+from antiphon.party.epochs.worker import EpochWorker, WorkedParty
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -36,7 +38,9 @@ def alone(alice: Peer) -> Peer:
 
 def work(peer: Peer) -> EpochWorker:
     assert peer.member is not None
-    return EpochWorker(peer.party, peer.member, peer.epochs, pause_s=0)
+    worker = EpochWorker(peer.store, pause_s=0)
+    worker.add(peer.party, peer.member, peer.epochs)
+    return worker
 
 
 def write(party: PartyProcessor, count: int = 1) -> None:
@@ -65,9 +69,9 @@ def test_it_declares_when_policy_says_so(alone: Peer, monkeypatch: pytest.Monkey
     assert first.wait(PATIENCE_S)
     write(alone.party, 2)
     assert second.wait(PATIENCE_S)
+    assert worker.status(bytes(alone.party.key)) == ""
     worker.stop()
     assert not worker.thread.is_alive()
-    assert worker.status == ""
 
 
 class Slow(MemoryBlobs):
@@ -94,6 +98,7 @@ def test_writers_go_on_meanwhile_and_what_is_not_finished_is_called_off(alone: P
 
     alone.epochs.cancel = calling_off  # type: ignore[method-assign]
     worker = work(alone)
+    (worked,) = worker._parties.values()
     write(alone.party, 2)
     assert blobs.began.wait(PATIENCE_S)
     write(alone.party, 3)
@@ -101,7 +106,7 @@ def test_writers_go_on_meanwhile_and_what_is_not_finished_is_called_off(alone: P
 
     worker.stop()
     assert not worker.thread.is_alive()
-    assert "cancelled" in worker.status
+    assert "cancelled" in worked.status
     assert alone.epochs.chain().open.proposals == ()
 
 
@@ -130,9 +135,10 @@ def test_an_error_that_nobody_foresaw_is_told(alone: Peer, monkeypatch: pytest.M
 
     monkeypatch.setattr(alone.epochs, "step", fails)
     worker = work(alone)
+    (worked,) = worker._parties.values()
     assert told.wait(PATIENCE_S)
     worker.stop()
-    assert worker.status == "ZeroDivisionError: how odd"
+    assert worked.status == "ZeroDivisionError: how odd"
 
 
 class Interrupted(MemoryBlobs):
@@ -183,14 +189,46 @@ def test_the_manager_runs_it_with_each_open_party(manager: PartyManager, monkeyp
     write(party)
     assert event.wait(PATIENCE_S)
     assert manager.epoch_status(known.party) == ""
-    workers = [thread for thread in threading.enumerate() if thread.name.startswith("antiphon epochs")]
     manager.close_party(known.party)
-    assert workers
-    assert not any(thread.is_alive() for thread in workers)
-
     assert manager.open(known.party).status().epoch == 1, "it boots from the epoch"
     manager.delete(known.party)
-    assert not any(thread.name.startswith("antiphon epochs") for thread in threading.enumerate())
+    assert worker_threads()
+    manager.close()
+    assert not worker_threads()
+
+
+def worker_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "antiphon epochs"]
+
+
+def test_one_thread_serves_all_parties_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
+        parties = [store.create_party(f"club {number}") for number in range(12)]
+        assert len(worker_threads()) == 1
+        events = [reached(store.manager.epochs(party.key), 1, monkeypatch) for party in parties]
+        for party in parties:
+            party.epochs.set_policy(epoch_messages=1)
+            party.object({"title": "Milk"})
+        assert all(event.wait(PATIENCE_S) for event in events)
+        store.manager.close_party(parties[0].key)
+        assert len(worker_threads()) == 1
+    assert not worker_threads()
+
+
+def test_a_store_that_takes_no_part_has_no_thread(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home", epochs=False, unprotected=True) as store:
+        store.create_party("club")
+        assert not worker_threads()
+
+
+def test_blocks_of_a_party_wake_that_party_and_its_children_alone(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
+        club, other = store.create_party("club"), store.create_party("other")
+        child = club.create_child("game")
+        worker = store.manager._worker
+        assert worker is not None
+        of = [party for party in (club, other, child) if worker._parties[bytes(party.key)].is_of({bytes(club.key)})]
+        assert of == [club, child]
 
 
 def test_all_parties_of_a_home_share_one_blob_store(manager: PartyManager, tmp_path: Path) -> None:
@@ -204,36 +242,35 @@ def test_all_parties_of_a_home_share_one_blob_store(manager: PartyManager, tmp_p
     BlobStore.open(tmp_path / "blobs").close()
 
 
-def idle(peer: Peer, *, prune: bool = False) -> EpochWorker:
-    """One whose thread has ended: its ticks are called by hand."""
+def worked(peer: Peer) -> WorkedParty:
+    """A party as the worker has it: its ticks are called by hand."""
     assert peer.member is not None
-    worker = EpochWorker(peer.party, peer.member, Epochs(peer.party, peer.member), pause_s=0, prune=prune)
-    worker._watch.close()
-    worker.thread.join()
-    return worker
+    epochs = Epochs(peer.party, peer.member)
+    return WorkedParty(peer.party, peer.member, epochs, EpochDriver(peer.party, peer.member, epochs))
 
 
 def test_it_looks_again_after_a_pause_though_no_block_comes(alone: Peer) -> None:
-    worker = idle(alone)
+    party = worked(alone)
     alone.party.pause()
-    assert worker._tick() is not None
-    assert worker.status == ""
+    party.tick(prune=False)
+    assert party.left_ms()
+    assert party.status == ""
 
 
 def test_a_snapshot_that_is_not_whole_is_not_gone_through_at_every_block(
     alone: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(alone.party, 2)
-    worker, tried = idle(alone, prune=True), []
-    worker._pruned, worker._prune_ms = 0, 0
-    assert worker._epochs.number == 1
+    party, tried = worked(alone), []
+    party.tick(prune=False)
+    assert party.epochs.number == 1
 
     def prune() -> int:
         tried.append(True)
         raise MissingBlob("a blob of the snapshot is not here", cid=bytes(36))
 
-    monkeypatch.setattr(worker._epochs, "prune", prune)
+    monkeypatch.setattr(party.epochs, "prune", prune)
     for _ in range(3):
-        worker._tick()
+        party.tick(prune=True)
     assert tried == [True]
-    assert worker.status == "", "that is no fault"
+    assert party.status == "", "that is no fault"

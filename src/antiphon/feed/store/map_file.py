@@ -170,9 +170,10 @@ class MapFile(ABC, Generic[View]):
         commits, known = self._commits, self._number
         if known is not None and known[0] == commits and not self._closed:
             return known[1]
-        with self._gate.shared():  # the map must not move meanwhile
-            self._check_open()
-            number: int = self._replaced + self._env.info()["last_txnid"]
+        # Not from `info`: while a commit goes to the disk, that has its number, and readers do not see its data yet.
+        reading = self.begin_reading()
+        number: int = self._replaced + reading.id()
+        self.end_reading(reading, None)
         if not self.readonly:
             self._number = commits, number
         return number

@@ -32,7 +32,13 @@ class Watch:
         self._moved = threading.Event()
         self._seen_transaction = transaction()
         self._seen = lengths()
+        self._woken = False
         self.closed = False
+
+    @property
+    def at(self) -> int:
+        """The store's last transaction that was looked at."""
+        return self._seen_transaction
 
     def poll(self) -> dict[bytes, int]:
         """Return the feeds that have grown since the last call, with their new lengths; empty if none has."""
@@ -45,7 +51,7 @@ class Watch:
         return {feed: length for feed, length in self._seen.items() if length > before.get(feed, 0)}
 
     def wait(self, timeout: float | None = None) -> dict[bytes, int]:
-        """Like `poll`, but wait until a feed has grown, the watch is closed, or the time is up."""
+        """Like `poll`, but wait until a feed has grown, the watch is woken or closed, or the time is up."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
@@ -54,13 +60,19 @@ class Watch:
                 if self.closed:  # together with its store
                     return {}
                 raise
-            if grown or self.closed:
+            if grown or self.closed or self._woken:
+                self._woken = False
                 return grown
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return {}
             step = _POLL_S if self._remote else None
             self._moved.wait(left if step is None else step if left is None else min(step, left))
+
+    def wake(self) -> None:
+        """End the present `wait`, or the next one, though no feed has grown."""
+        self._woken = True
+        self._moved.set()
 
     def notify(self) -> None:
         """Wake `wait`: the store has committed."""

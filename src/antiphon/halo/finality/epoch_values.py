@@ -14,6 +14,7 @@ from antiphon.halo.credentials.claims import Cuts, EpochEndorsement, EpochGenesi
 
 _RANK_TAG = b"antiphon.rank.v1"
 SKEW_MS = 300_000  # default, if policy has none
+EPOCH_MESSAGES = 10_000  # begin an epoch after this many messages, if policy has no threshold at all
 SILENT_MS = 60_000
 
 

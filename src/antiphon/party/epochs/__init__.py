@@ -12,7 +12,7 @@ external_snapshot  compare a snapshot that another program computed (Spark), ins
 rebase             move a party onto an epoch, or start an empty item store at a snapshot; give items rows
 pruning            drop messages below a cut, and bodies of erased messages
 driver             `EpochDriver`: when to declare, attest and vote, by policy and silence; no thread, no clock
-worker             `EpochWorker`: the thread that runs a driver
+worker             `EpochWorker`: the one thread that runs the drivers of all parties
 thresholds         measure a party against the policy that says when an epoch is due
 listing            epochs and votes as records for people
 renewal            new feeds for a device that was revoked and admitted again

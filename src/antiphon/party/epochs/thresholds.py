@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.halo.credentials.claims import Policy
+from antiphon.halo.finality.epoch_values import EPOCH_MESSAGES
 
 if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
@@ -42,7 +43,7 @@ class Thresholds:
         messages = sum(tail.stop - tail.start for tail in tails.values())
         if not messages:
             return Due()
-        if 0 < policy.epoch_messages <= messages:
+        if 0 < _messages_max(policy) <= messages:
             return Due(f"{messages} messages came since the last epoch")
         if policy.epoch_bytes:
             size = sum(self._size(feed, tail) for feed, tail in tails.items())
@@ -77,6 +78,12 @@ class Thresholds:
                 size += int(span.columns["body_size"][low:high].sum())
         self._bytes[feed] = tail, size
         return size
+
+
+def _messages_max(policy: Policy) -> int:
+    """Return after how many messages an epoch is due, also by a policy that sets no threshold; 0: by other ones."""
+    others = policy.epoch_bytes or policy.epoch_age_ms or policy.epoch_idle_ms
+    return policy.epoch_messages or (0 if others else EPOCH_MESSAGES)
 
 
 def _by_time(policy: Policy, since_ms: int, moved_ms: int, now_ms: int) -> Due:

@@ -1,104 +1,178 @@
-"""`EpochWorker`: the thread that takes part in a party's epochs, next to the thread that consumes its feeds.
+"""`EpochWorker`: the one thread that takes part in the epochs of all open parties of a store.
 
-It computes without the party's lock, so writers are not blocked. Stopping it cancels unfinished work. Each vote is one
-block, so none is ever half-written.
+It looks at a party when blocks of it, or of its parent, have come, and at the time that the party's driver asks for.
+It computes without the party's lock, so writers are not blocked. Removing a party cancels its unfinished work. Each
+vote is one block, so none is ever half-written.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from antiphon.core.errors import MissingBlob, PartyPaused, StoreClosed
+from antiphon.core.errors import MissingBlob, PartyPaused, StoreClosed, UnknownFeed
 from antiphon.party.epochs.driver import EpochDriver
 
 if TYPE_CHECKING:
+    from antiphon.feed.store.feed_store import FeedStore
     from antiphon.halo.member.membership import Membership
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 
-PAUSE_S = 0.1  # at least this long between two ticks, however much is written meanwhile
+PAUSE_S = 0.1  # at least this long between two rounds, however much is written meanwhile
 _RETRY_MS = 60_000
 
 
-class EpochWorker:
-    """Runs an `EpochDriver` after each change of the feeds, and at the time the driver asks for, until stopped."""
+@dataclass(slots=True, eq=False)
+class WorkedParty:
+    """A party of the worker: its driver, and when to look at it again."""
 
-    def __init__(
-        self,
-        party: PartyProcessor,
-        member: Membership,
-        epochs: Epochs,
-        *,
-        prune: bool = False,
-        pause_s: float = PAUSE_S,
-    ) -> None:
-        self._party = party
-        self._epochs = epochs
-        self._driver = EpochDriver(party, member, epochs)
-        self._prune = prune  # also prune messages, as policy allows
-        self._pruned = 0  # the number of the last epoch that was pruned to
-        self._prune_ms = 0  # the earliest time to prune
-        self._pause_s = pause_s
-        self._watch = party.store.watch()
-        self._stopping = threading.Event()
-        self.error = ""  # the last unexpected error
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"antiphon epochs {party.key.short}")
-        self._thread.start()
-
-    @property
-    def thread(self) -> threading.Thread:
-        """The thread that runs the driver."""
-        return self._thread
+    party: PartyProcessor
+    member: Membership
+    epochs: Epochs
+    driver: EpochDriver
+    wake_ms: int | None = 0  # None: when blocks come
+    error: str = ""  # the last unexpected error
+    pruned: int = 0  # the number of the last epoch that was pruned to
+    prune_ms: int = 0  # the earliest time to prune
+    looked: int = -1  # the store's last transaction that `status` knows
 
     @property
     def status(self) -> str:
-        """The last error, or what the device waits for; "" if there is nothing to do."""
-        return self.error or self._driver.status
+        """The last error, or what this device waits for; "" if there is nothing to do."""
+        return self.error or self.driver.status
+
+    def tick(self, *, prune: bool) -> None:
+        """Run the driver once, and note when to do it again."""
+        now_ms = self.party.clock.now_ms()
+        try:
+            self.wake_ms = self.driver.tick(now_ms)
+            if prune and now_ms >= self.prune_ms:
+                self._prune(now_ms)
+            self.error = ""
+        except StoreClosed:
+            raise
+        except PartyPaused:
+            self.wake_ms = now_ms + _RETRY_MS  # it may be resumed without any new block
+        except Exception as error:
+            self.error = f"{type(error).__name__}: {error}"
+            self.wake_ms = now_ms + _RETRY_MS
+
+    def _prune(self, now_ms: int) -> None:
+        """Prune once for each epoch. If its snapshot is not whole here, try again a minute later."""
+        number = self.epochs.number
+        if number > self.pruned:
+            try:
+                self.epochs.prune()
+            except MissingBlob:
+                self.prune_ms = now_ms + _RETRY_MS
+                return
+            self.pruned = number
+
+    def is_of(self, parties: Set[bytes]) -> bool:
+        """True if it, or the party above it, is one of these."""
+        above = self.member.machine.parent
+        return bytes(self.party.key) in parties or (above is not None and bytes(above.party) in parties)
+
+    def left_ms(self) -> int | None:
+        """Return how long it may be left alone if no block comes; None: for ever."""
+        return None if self.wake_ms is None else max(0, self.wake_ms - self.party.clock.now_ms())
+
+
+class EpochWorker:
+    """Runs the drivers of all parties that were added, one after the other, in a thread that begins with the first."""
+
+    def __init__(self, store: FeedStore, *, prune: bool = False, pause_s: float = PAUSE_S) -> None:
+        self._store = store
+        self._prune = prune  # also prune messages, as policy allows
+        self._pause_s = pause_s
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._parties: dict[bytes, WorkedParty] = {}
+        self._now: WorkedParty | None = None  # the one that is worked on
+        self._stopping = threading.Event()
+        self._watch = store.watch()
+        self.thread = threading.Thread(target=self._run, daemon=True, name="antiphon epochs")
+
+    def add(self, party: PartyProcessor, member: Membership, epochs: Epochs) -> None:
+        """Take part in the epochs of a party from now on."""
+        with self._lock:
+            self._parties[bytes(party.key)] = WorkedParty(party, member, epochs, EpochDriver(party, member, epochs))
+            if not self.thread.ident:
+                self.thread.start()
+        self._watch.wake()
+
+    def status(self, party: bytes) -> str:
+        """The last error with a party, or what this device waits for; "" for nothing, or if blocks came since."""
+        known = self._parties.get(party)
+        return known.status if known is not None and known.looked == self._store.transaction else ""
+
+    def remove(self, party: bytes, *, wait: bool = True) -> None:
+        """Cancel the work on a party, and forget it. A caller that holds the party's lock does not wait for the end."""
+        with self._lock:
+            known = self._parties.pop(party, None)
+            if known is None:
+                return
+            known.epochs.cancel(for_good=True)
+            if wait and self.thread is not threading.current_thread() and not known.party.is_held():
+                self._idle.wait_for(lambda: self._now is not known)
+
+    def stop(self) -> None:
+        """Remove all parties, and end the thread. A caller that holds the lock of one does not wait for the end."""
+        self._stopping.set()
+        known = list(self._parties.items())
+        held = any(one.party.is_held() for _, one in known)
+        for party, _ in known:
+            self.remove(party)
+        self._watch.close()
+        if self.thread.ident and self.thread is not threading.current_thread() and not held:
+            self.thread.join()
+
+    # -- in the thread
 
     def _run(self) -> None:
         with self._watch:
             while not self._stopping.is_set():
                 try:
-                    wait_s = self._tick()
-                    if not self._watch.wait(wait_s) and self._watch.closed:
+                    self._round()
+                    with self._lock:
+                        left = [ms for known in self._parties.values() if (ms := known.left_ms()) is not None]
+                    grown = self._watch.wait(min(left) / 1_000 if left else None)
+                    if self._watch.closed:
                         return
+                    self._note(grown)
                 except StoreClosed:
                     return
                 self._stopping.wait(self._pause_s)
 
-    def _tick(self) -> float | None:
-        """Run the driver once. Returns how many seconds to wait if no block arrives; None: for ever."""
-        now_ms = self._party.clock.now_ms()
-        try:
-            wake_ms = self._driver.tick(now_ms)
-            if self._prune and now_ms >= self._prune_ms:
-                self._prune_once(now_ms)
-            self.error = ""
-        except StoreClosed:
-            raise
-        except PartyPaused:
-            wake_ms = now_ms + _RETRY_MS  # it may be resumed without any new block
-        except Exception as error:
-            self.error = f"{type(error).__name__}: {error}"
-            wake_ms = now_ms + _RETRY_MS
-        return None if wake_ms is None else max(0, wake_ms - self._party.clock.now_ms()) / 1_000
-
-    def _prune_once(self, now_ms: int) -> None:
-        """Prune once for each epoch. If its snapshot is not whole here, try again a minute later."""
-        number = self._epochs.number
-        if number > self._pruned:
+    def _round(self) -> None:
+        """Look at each party whose time has come."""
+        for key, known in list(self._parties.items()):
+            with self._lock:
+                if self._stopping.is_set() or self._parties.get(key) is not known or known.left_ms() != 0:
+                    continue
+                self._now = known
             try:
-                self._epochs.prune()
-            except MissingBlob:
-                self._prune_ms = now_ms + _RETRY_MS
-                return
-            self._pruned = number
+                known.tick(prune=self._prune)
+                known.looked = self._store.transaction
+            finally:
+                with self._lock:
+                    self._now = None
+                    self._idle.notify_all()
 
-    def stop(self, *, wait: bool = True) -> None:
-        """Cancel the work under way, and end the thread. A caller that holds the party's lock does not wait for it."""
-        self._stopping.set()
-        self._epochs.cancel(for_good=True)
-        self._watch.close()
-        if wait and self._thread is not threading.current_thread() and not self._party.is_held():
-            self._thread.join()
+    def _note(self, grown: Iterable[bytes]) -> None:
+        """Note the parties that have new blocks."""
+        moved = set[bytes]()
+        for feed in grown:
+            try:
+                moved.add(bytes(self._store.record(feed).party))
+            except UnknownFeed:
+                continue  # deleted meanwhile
+        with self._lock:
+            for known in self._parties.values():
+                if known.is_of(moved):
+                    known.wake_ms = 0
+                else:
+                    known.looked = self._watch.at

@@ -87,8 +87,8 @@ class PartyManager:
         self._clock = clock
         self._randomness = randomness
         self._live = live  # process new blocks of each open party in a thread of its own
-        self._work = epochs  # take part in its epochs in another thread
-        self._prune = prune  # prune there the messages that epochs hold
+        # One thread takes part in the epochs of all open parties, and prunes the messages that epochs hold.
+        self._worker = EpochWorker(feeds, prune=prune) if epochs else None
         self._blob_store: BlobStore | None = None  # next to the item stores, if the caller passed none
         if blobs is None and self._folder is not None:
             blobs = self._blob_store = BlobStore.open(self._folder.with_name("blobs"))
@@ -100,7 +100,6 @@ class PartyManager:
         self._open: dict[bytes, PartyProcessor] = {}
         self._members: dict[bytes, Membership] = {}
         self._epochs: dict[bytes, Epochs] = {}
-        self._workers: dict[bytes, EpochWorker] = {}
 
     # -- parties
 
@@ -180,9 +179,8 @@ class PartyManager:
             return self._epochs[bytes(party)]
 
     def epoch_status(self, party: bytes) -> str:
-        """Return what a party's epoch thread waits for; "" if nothing, or if there is no thread."""
-        worker = self._workers.get(bytes(party))
-        return "" if worker is None else worker.status
+        """Return what a party's epochs wait for; "" if for nothing, or if no thread takes part in them."""
+        return "" if self._worker is None else self._worker.status(bytes(party))
 
     def _processor(self, member: Membership) -> PartyProcessor:
         return PartyProcessor(
@@ -204,16 +202,16 @@ class PartyManager:
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._live:
             party.start()
-        if self._work:
-            self._workers[key] = EpochWorker(party, member, self._epochs[key], prune=self._prune)
+        if self._worker is not None:
+            self._worker.add(party, member, self._epochs[key])
         return party
 
     def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
-        epochs, worker = self._epochs.pop(key, None), self._workers.pop(key, None)
+        epochs = self._epochs.pop(key, None)
         if epochs is not None:
             epochs.cancel(for_good=True)
-        if worker is not None:
-            worker.stop(wait=wait)
+        if self._worker is not None:
+            self._worker.remove(key, wait=wait)
 
     def _path(self, party: bytes) -> Path | None:
         return None if self._folder is None else self._folder / f"{party.hex()}.db"
@@ -268,6 +266,8 @@ class PartyManager:
             for party in list(self._open):
                 self.close_party(party)
         finally:
+            if self._worker is not None:
+                self._worker.stop()
             if self._blob_store is not None:
                 self._blob_store.close()
 
