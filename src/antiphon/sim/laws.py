@@ -129,7 +129,7 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
 
 
 def nothing_given_away(stage: Stage) -> Iterator[str]:
-    """A peer that was never admitted has nothing; a revoked one, not even the revocation. (Members that lie may tell.)"""
+    """A peer that was never admitted has nothing; a revoked one, not even the revocation. (Liars may give it away.)"""
     if any(not peer.honest for peer in stage.peers.values()):
         return
     last = {revoked.name: revoked.seq for revoked in stage.account.revoked}
