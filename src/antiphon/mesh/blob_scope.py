@@ -26,6 +26,11 @@ class BlobScope:
         self._reached: set[Cid] = set()
         self._unread: list[Cid] = []  # reached nodes whose links are not in the set yet
         self._lacking: list[Cid] = []  # the same, and the blob was missing
+        self._arrived = False  # blobs may have arrived since the missing ones were looked for
+
+    def arrived(self) -> None:
+        """Note that blobs may have arrived. Without that, a request for a foreign blob costs one look into the set."""
+        self._arrived = True
 
     def reaches(self, cid: Cid, roots: Iterable[Cid]) -> bool:
         """True if a blob is one of these snapshots, or a part of one, as far as they are held here."""
@@ -33,7 +38,8 @@ class BlobScope:
             self._reach(root)
         if cid in self._reached or self._seek(cid):
             return True
-        if self._lacking:  # some may have arrived
+        if self._lacking and self._arrived:
+            self._arrived = False
             missing = set(self._blobs.missing(self._lacking))
             self._unread = [node for node in self._lacking if node not in missing]
             self._lacking = [node for node in self._lacking if node in missing]

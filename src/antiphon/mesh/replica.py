@@ -113,6 +113,8 @@ class Replica:
     def refresh(self) -> None:
         """Call this after a local write, and after the party has processed blocks or changed its epoch."""
         self._stale = True
+        if self._scope is not None:
+            self._scope.arrived()
         self.look()
 
     def look(self) -> None:
@@ -362,6 +364,8 @@ class Replica:
         fresh = {cid: data for cid, data in pairs if cid in self._wanted}
         if fresh and self.blobs is not None:
             self.blobs.put_all(fresh.items())
+            if self._scope is not None:
+                self._scope.arrived()
             for cid in fresh:
                 del self._wanted[cid]
             self._stale = self._stale or not self._wanted
