@@ -25,7 +25,7 @@ from antiphon.core.v1 import array_pb2, item_pb2, message_pb2, messenger_pb2, ob
 from antiphon.feed.header import Kind
 from antiphon.model import item_codec
 from antiphon.model.array.model import ArrayModel
-from antiphon.model.array.position import between, check_key, keys_of
+from antiphon.model.array.position import KeyReader, between, span_of
 from antiphon.model.file import FileModel
 from antiphon.model.fold import ItemState, keeps_tail
 from antiphon.model.message import content, read_change, read_genesis, wrap, write_change, write_genesis
@@ -220,15 +220,15 @@ def placed(data: bytes) -> list[bytes]:
     how = reader.u8()
     offset = int.from_bytes(reader.take(7), "little", signed=True)
     stamp = Stamp(9, A, 5)
-    keys = keys_of(reader.rest(), bool(how & 1), offset, 1 + (how >> 1) % 4, stamp)
+    keys = list(span_of(reader.rest(), bool(how & 1), offset, 1 + (how >> 1) % 4, stamp).all_keys())
     assert keys == sorted(set(keys))
     for key in keys:
-        assert check_key(key[:-STAMP_SIZE], stamp) == key
+        assert KeyReader().read(key[:-STAMP_SIZE], stamp).key(0) == key
     later = Stamp(10, B, 7)
     for left, right in zip([None, *keys], [*keys, None], strict=True):
         place = between(left, right, 2, B)
         try:
-            made = keys_of(place.path, place.extends, place.offset, 2, later)
+            made = list(span_of(place.path, place.extends, place.offset, 2, later).all_keys())
         except InvalidMutation:
             continue  # too long, or out of offsets
         assert all(left is None or left < key for key in made)

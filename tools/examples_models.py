@@ -30,7 +30,7 @@ from antiphon.feed.header import Kind
 from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.array.model import ArrayModel
-from antiphon.model.array.position import check_key
+from antiphon.model.array.position import KeyReader
 from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.factory import ModelFactory
 from antiphon.model.file import FileModel
@@ -199,7 +199,7 @@ def array_examples() -> dict[str, Example]:
     assert model.value(story.state) == ["tea", "rye"]
 
     def key_again(data: bytes) -> bytes:
-        return check_key(data[:-STAMP_SIZE], Stamp.decode(data[-STAMP_SIZE:]))
+        return KeyReader().read(data[:-STAMP_SIZE], Stamp.decode(data[-STAMP_SIZE:])).key(0)
 
     return {"position-key": Example(key, key_again), **story.end()}
 

@@ -31,7 +31,7 @@ from antiphon.halo.credentials.claims import (
     Role,
 )
 from antiphon.model.access import Access
-from antiphon.model.array.position import AFTER, KEY_SIZE_MAX, KEYS_SIZE_MAX, TAG_SIZE, encode_int
+from antiphon.model.array.position import AFTER, KEY_SIZE_MAX, TAG_SIZE, encode_int
 from antiphon.model.message import Change, Genesis, wrap, write_change, write_genesis
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
@@ -40,6 +40,7 @@ from antiphon.model.value import to_proto
 BATCH = 256  # blocks under one head
 OVERHEAD = HEADER_SIZE + HASH_SIZE + SALT_SIZE  # bytes of a block beside its message
 LONG_WORD = 40
+RUN_SIZE = 16_384  # elements at once at a long position key
 
 
 class Mallory:
@@ -154,7 +155,7 @@ def arrays(mallory: Mallory, size: int) -> None:
         proto = array_pb2.ArrayMutation()
         insert = proto.ops.add().insert
         insert.place.path = path
-        insert.values.extend([to_proto(None)] * (KEYS_SIZE_MAX // KEY_SIZE_MAX // 2 if deep else 1))
+        insert.values.extend([to_proto(None)] * (RUN_SIZE if deep else 1))
         mallory.spend(mallory.data, size, [_mutation(item, proto.SerializeToString())])
         if not deep:  # the next one is behind the first element of this run
             run = encode_int(record.lamport + 1) + mallory.data.feed[:TAG_SIZE] + encode_int(record.length)

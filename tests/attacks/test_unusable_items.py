@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from tests.model.array.test_pieces import bulk, deep_path
 from tests.party.epochs.epoch_acts import epoch
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
+from antiphon.model.array import codec as array_codec
 from antiphon.model.message import wrap
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
@@ -117,3 +120,37 @@ def test_a_text_with_a_spine_takes_steps_in_proportion_and_is_edited_on(
         note.edit("delete", 0, len(values[0]))
         peers.sync()
         assert {peer.party.item(note.id).value for peer in peers.all} == {""}
+
+
+def test_an_array_of_long_position_keys_takes_memory_in_proportion_and_is_edited_on(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice, mallory = peers.add("alice"), peers.add("mallory")
+        note = alice.party.create("antiphon/array")
+        note.edit("append", "Milk")
+        peers.sync()
+        element = mallory.party.item(note.id).read(lambda model, state: model.ids(state)[0])
+        siblings = []
+        for number in range(SIBLINGS):
+            draft = array_codec.Draft(b"")
+            draft.set(element, number, [])
+            siblings += draft.encode()
+        runs = [bulk(deep_path(), 4096) for _ in range(8)]
+        mallory.forge(*drafts(note.id, siblings + runs))
+        received = sum(map(len, siblings + runs))
+        tracemalloc.start()
+        try:
+            peers.sync()
+            assert tracemalloc.get_traced_memory()[1] < 30 * received, "of blocks, rows and states together"
+        finally:
+            tracemalloc.stop()
+        assert len(note.value) == 1 + 8 * 4096
+        index = note.value.index(SIBLINGS - 1)
+        written = [note.edit("set", index, "Bread"), note.edit("insert", 100, ["Eggs"]), note.edit("move", 100, 0)]
+        assert max(size_of(alice, stamp) for stamp in written) < 4 * SMALL, "with a path of up to a KiB"
+        epoch(peers)
+        for peer in peers.all:
+            assert peer.party.item(note.id).value[0] == "Eggs"
+            assert peer.party.item(note.id).value.count("Bread") == 1
+        note.edit("delete", 0, len(note.value))
+        peers.sync()
+        assert [peer.party.item(note.id).value for peer in peers.all] == [[], []]

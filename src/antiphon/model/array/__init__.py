@@ -4,10 +4,11 @@ Start reading at `position` for the order of elements and at `model` for the com
 
 model     `ArrayModel`: commands, reading, and the model interface
 position  position keys, whose byte order is the order of the elements
+pieces    `Piece`: elements of one message at consecutive keys; the order of all pieces
 state     `ArrayState`: elements by id and by position key, and effects on elements that have not arrived
 codec     mutations and snapshots as protobuf, with all checks
 undo      the changes that undo one message
 
 In: mutations with their stamps, and commands. Out: values, snapshots and mutations. May import `model`, `value`,
-`heard`, `wire` and `undo` of `antiphon.model`, but no other model.
+`heard`, `bounds`, `wire` and `undo` of `antiphon.model`, but no other model.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,17 +10,19 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import InvalidInput, TooLarge
-from antiphon.core.stamp import STAMP_SIZE, Stamp
-from antiphon.core.v1 import array_pb2 as pb, value_pb2
-from antiphon.model.array.position import KEY_SIZE_MAX, KEYS_SIZE_MAX, Place, check_key, key_size, keys_of
-from antiphon.model.array.state import ArrayState, Element, ElementId
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import array_pb2 as pb
+from antiphon.model.array.pieces import ElementId, Piece, Waits, Writes, stamp_of
+from antiphon.model.array.position import KEY_SIZE_MAX, SELF, KeyReader, Place, Span, encode_int, span_of
+from antiphon.model.array.state import ArrayState, Said, waited
+from antiphon.model.bounds import Bounds
 from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_canonical, read_feeds, read_heard, read_name
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
 from antiphon.model.wire import field, number_field, tags
 
 OPS_MAX = 1 << 12  # in a mutation
-ELEMENTS_MAX = 1 << 18  # inserted, and named, by a mutation
+ELEMENTS_MAX = 1 << 16  # inserted, or named, by an operation
 _STATE, _ELEMENT, _WRITE = tags("ArrayState", "ArrayElement", "ArrayWrite")
 _parse = pb.ArrayMutation.FromString  # bound here: the lookup takes as long as parsing
 
@@ -33,13 +35,13 @@ class Insert:
     """Insert elements at position keys."""
 
     first: int
-    keys: list[bytes]
+    span: Span
     values: list[Value]
     copies: Sequence[ElementId] = ()  # the elements that these are copies of, one for each
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
         """Apply the act to a state."""
-        state.insert(stamp, self.first, self.keys, self.values)
+        state.insert(stamp, self.first, self.span, self.values)
         for number, name in enumerate(self.copies, self.first):
             state.copies[stamp.feed, name] = ElementId(stamp, number)
 
@@ -73,12 +75,12 @@ class Move:
     """Move elements to position keys."""
 
     names: list[ElementId]
-    keys: list[bytes]
+    span: Span
     in_place: bool
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
         """Apply the act to a state."""
-        state.move(self.names, stamp, self.keys)
+        state.move(self.names, stamp, self.span)
 
 
 Act = Insert | Delete | Set | Move
@@ -98,19 +100,17 @@ def read_mutation(data: bytes, stamp: Stamp) -> list[Act]:
     if len(ops) == 1:
         return [_read_op(ops[0], feeds, stamp, 0)]
     acts: list[Act] = []
-    count, room = 0, KEYS_SIZE_MAX
+    count = 0
     for op in ops:
-        act = _read_op(op, feeds, stamp, count, room)
+        act = _read_op(op, feeds, stamp, count)
         if isinstance(act, Insert):
             count += len(act.values)
-        if isinstance(act, Insert | Move):
-            room -= sum(map(len, act.keys))
         acts.append(act)
     _check_once(acts)
     return acts
 
 
-def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int, room: int = KEYS_SIZE_MAX) -> Act:
+def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int) -> Act:
     kind = op.WhichOneof("op")
     if kind == "insert":
         insert = op.insert
@@ -120,12 +120,12 @@ def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int, r
         # One value is the common case, and iterating takes three times as long as indexing.
         values = [read_value(given[0])] if len(given) == 1 else [read_value(value) for value in given]
         place = insert.place
-        keys = keys_of(place.path, place.extends, place.offset, len(values), stamp, room)
+        span = span_of(place.path, place.extends, place.offset, len(values), stamp)
         if not insert.copies:
-            return Insert(first, keys, values)
+            return Insert(first, span, values)
         copies = _names(insert.copies, feeds, stamp)
         need(len(copies) == len(values), "an op that brings back more or less than it inserts")
-        return Insert(first, keys, values, copies)
+        return Insert(first, span, values, copies)
     if kind == "delete":
         return Delete(_names(op.delete.elements, feeds, stamp))
     if kind == "set":
@@ -136,7 +136,7 @@ def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int, r
     need(kind == "move", "an op of a kind that this version does not know")
     names = _names(op.move.elements, feeds, stamp)
     place = op.move.place
-    return Move(names, keys_of(place.path, place.extends, place.offset, len(names), stamp, room), op.move.in_place)
+    return Move(names, span_of(place.path, place.extends, place.offset, len(names), stamp), op.move.in_place)
 
 
 def _names(groups: Iterable[pb.ArrayElements], feeds: Sequence[bytes], stamp: Stamp) -> list[ElementId]:
@@ -151,8 +151,9 @@ def _names(groups: Iterable[pb.ArrayElements], feeds: Sequence[bytes], stamp: St
 
 def _check_once(acts: list[Act]) -> None:
     """Refuse two elements at one key, and two values or places for one element: a message does not order them."""
-    keys = [key for act in acts if isinstance(act, Insert | Move) for key in act.keys]
-    need(len(set(keys)) == len(keys), "a mutation that puts two elements at one place")
+    spans = sorted(act.span for act in acts if isinstance(act, Insert | Move))
+    apart = all(one.run != other.run or one.offset + one.size <= other.offset for one, other in pairwise(spans))
+    need(apart, "a mutation that puts two elements at one place")
     moved = [name for act in acts if isinstance(act, Move) for name in act.names]
     written = [act.name for act in acts if isinstance(act, Set)]
     for names in (moved, written):
@@ -176,15 +177,13 @@ class Draft:
 
     def __init__(self, feed: bytes) -> None:
         self.feed = feed
-        self._room = KEYS_SIZE_MAX
         self._table = FeedTable(feed)
         self._mutation = pb.ArrayMutation()
 
     def put(self, place: Place, items: Sequence[Item]) -> None:
         """Put items at consecutive offsets, with as few operations as possible."""
-        self._room -= key_size(place, len(items)) * len(items)
-        if self._room < 0:
-            raise TooLarge(f"{len(items)} elements at once are too many at this place; insert in parts")
+        if len(items) > ELEMENTS_MAX:
+            raise TooLarge(f"one mutation puts at most {ELEMENTS_MAX} elements at a place, not {len(items)}")
         start = 0
         for end in range(1, len(items) + 1):
             if end < len(items) and _kind(items[end]) == _kind(items[start]):
@@ -243,54 +242,73 @@ def _kind(item: Item) -> tuple[bool, bool, bool]:
 def write_state(state: ArrayState) -> bytes:
     """Encode the canonical snapshot of a state."""
     table = FeedTable.of(_feeds(state))
-    rows = heard_fields(state.heard, table)
-    for elements, tag in (
-        ((state.at[key] for key in state.order), _STATE.elements),
-        ((state.pending[name] for name in sorted(state.pending)), _STATE.pending),
-    ):
-        last = b""
-        for element in elements:
-            path = element.key[:-STAMP_SIZE]
-            shared = _shared(last, path)
-            rows.append(field(tag, _row(element, path[shared:], shared, table)))
-            last = path
-    return b"".join(rows)
+    rows = bytearray().join(heard_fields(state.heard, table))
+    last = b""
+    for piece in state.order:
+        span, own = piece.span, piece.origin
+        name = table.named(_ELEMENT.name, own)
+        placed = b"" if span.stamp == own else table.named(_ELEMENT.placed, span.stamp)
+        for at in range(span.size):
+            # The paths of a span differ in their offsets alone.
+            path = encode_int(span.offset + at) + SELF
+            shared = len(span.run) + _shared(last[len(span.run) :], path) if at else _shared(last, span.run + path)
+            last = span.run + path
+            row = name + number_field(_ELEMENT.index, piece.number + at) + number_field(_ELEMENT.shared, shared)
+            row += field(_ELEMENT.path, last[shared:]) if shared < len(last) else b""
+            rows += field(_STATE.elements, row + placed + _versions(piece.written(at), piece.waits, own, table))
+    last = b""
+    for said in (state.pending[name] for name in sorted(state.pending)):
+        path = b"" if said.span is None else said.span.run + encode_int(said.span.offset) + SELF
+        shared = _shared(last, path)
+        rows += field(_STATE.pending, _said_row(said, path[shared:], shared, table))
+        last = path
+    return bytes(rows)
 
 
 def _shared(last: bytes, path: bytes) -> int:
+    """Return the length of what two paths begin with alike."""
     if path.startswith(last):  # the common case, of a run
         return len(last)
-    for at, (one, other) in enumerate(zip(last, path, strict=False)):
-        if one != other:
-            return at
-    return min(len(last), len(path))
+    low, high = 0, min(len(last), len(path))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if last[low:middle] == path[low:middle] else (low, middle - 1)
+    return low
 
 
-def _feeds(state: ArrayState) -> Iterator[bytes]:
-    yield from state.heard
-    for elements in (state.elements, state.pending):
-        for element in elements.values():
-            yield element.id.stamp.feed
-            if element.placed is not None:
-                yield element.placed.feed
-            yield from (stamp.feed for stamp in element.writes)
-            yield from (stamp.feed for stamp in element.waits)
+def _feeds(state: ArrayState) -> set[bytes]:
+    found = {*state.heard, *(stamp.feed for stamp in state.pieces)}
+    for piece in state.order:
+        found.add(piece.span.stamp.feed)
+        found.update(piece.writes or ())
+        found.update(piece.waits or ())
+    for said in state.pending.values():
+        found.add(said.id.stamp.feed)
+        if said.span is not None:
+            found.add(said.span.stamp.feed)
+        found.update(said.writes, said.waits or ())
+    return found
 
 
-def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
-    """Encode an `ArrayElement` by hand: a party has thousands of them, and the library takes half as long again."""
-    own, number = element.id
+def _said_row(said: Said, path: bytes, shared: int, table: FeedTable) -> bytes:
+    own, number = said.id
     row = table.named(_ELEMENT.name, own) + number_field(_ELEMENT.index, number) + number_field(_ELEMENT.shared, shared)
     if path:
         row += field(_ELEMENT.path, path)
-    if element.placed is not None and element.placed != own:
-        row += table.named(_ELEMENT.placed, element.placed)
-    for stamp in sorted(element.writes):
-        written = b"" if stamp == own else table.named(_WRITE.name, stamp)
-        row += field(_ELEMENT.writes, written + field(_WRITE.value, value_bytes(element.writes[stamp])))
-    for stamp in sorted(element.waits):
-        row += table.named(_ELEMENT.waits, stamp)
-    return row + number_field(_ELEMENT.deleted, element.deleted)
+    if said.span is not None:
+        row += table.named(_ELEMENT.placed, said.span.stamp)
+    row += _versions(said.writes, said.waits, own, table)
+    return row + number_field(_ELEMENT.deleted, said.deleted)
+
+
+def _versions(writes: Writes, waits: Waits | None, own: Stamp, table: FeedTable) -> bytes:
+    rows = []
+    for stamp, value in sorted(writes.values(), key=stamp_of):
+        name = b"" if stamp == own else table.named(_WRITE.name, stamp)
+        rows.append(field(_ELEMENT.writes, name + field(_WRITE.value, value_bytes(value))))
+    if waits:
+        rows += [table.named(_ELEMENT.waits, stamp) for stamp in sorted(waited(waits))]
+    return b"".join(rows)
 
 
 def read_state(data: bytes) -> ArrayState:
@@ -302,45 +320,79 @@ def _read_state(proto: pb.ArrayState) -> ArrayState:
     feeds = read_feeds(proto.feeds)
     state = ArrayState()
     state.heard = read_heard(proto.heard, feeds)
-    for rows, pending in ((proto.elements, False), (proto.pending, True)):
-        path = b""
-        for row in rows:
-            need(row.shared <= len(path) and len(path) <= KEY_SIZE_MAX, "a path shares more than there is")
-            path = path[: row.shared] + row.path
-            element = _read_row(row, path, feeds, pending)
-            need(element.id not in state.elements and element.id not in state.pending, "an element twice")
-            need(state.heard.has(element.id.stamp) is not pending, "an element that is pending and heard, or neither")
-            need(not any(map(state.heard.has, element.waits)), "a write that came and is waited for")
-            if pending:
-                state.pending[element.id] = element
-            else:
-                need(element.key not in state.at, "two elements at one place")
-                state.elements[element.id] = state.at[element.key] = element
-    state.index()
+    path, piece, reader = b"", None, KeyReader()
+    pieces: list[Piece] = []
+    for row in proto.elements:
+        path = _path(path, row)
+        own = kept_stamp(row.name, feeds)
+        need(state.heard.has(own), "an element that was not heard")
+        placed = kept_stamp(row.placed, feeds) if row.HasField("placed") else own
+        writes, waits = _read_versions(row, own, feeds, state)
+        need(writes and not row.deleted, "an element without a value")
+        plain = len(writes) == 1 and not waits and writes.get(own.feed, (None,))[0] == own
+        if piece is not None:
+            # Stamps that are equal are one object from here on.
+            own = piece.origin if piece.origin == own else own
+            placed = own if placed == own else piece.span.stamp if piece.span.stamp == placed else placed
+        span = reader.read(path, placed)
+        if piece is not None and plain and piece.origin is own and piece.end == row.index and piece.goes_on_at(span):
+            piece.extend(writes[own.feed][1])
+            continue
+        piece = Piece(own, row.index, span, [writes[own.feed][1]] if plain else [None])
+        piece.writes, piece.waits = None if plain else writes, waits
+        pieces.append(piece)
+    path = b""
+    for row in proto.pending:
+        path = _path(path, row)
+        said = _read_said(row, path, feeds, state)
+        need(said.id not in state.pending, "an element twice")
+        state.pending[said.id] = said
+    need(all(one.last_key < other.first_key for one, other in pairwise(pieces)), "elements that are not in order")
+    need(state.adopt(pieces), "an element twice")
     return state
 
 
-def _read_row(row: pb.ArrayElement, path: bytes, feeds: Sequence[bytes], pending: bool) -> Element:
+def _path(last: bytes, row: pb.ArrayElement) -> bytes:
+    need(row.shared <= len(last) and len(last) <= KEY_SIZE_MAX, "a path shares more than there is")
+    return last[: row.shared] + row.path
+
+
+def _read_said(row: pb.ArrayElement, path: bytes, feeds: Sequence[bytes], state: ArrayState) -> Said:
     own = kept_stamp(row.name, feeds)
-    placed = kept_stamp(row.placed, feeds) if row.HasField("placed") else None if pending else own
+    need(not state.heard.has(own), "an element that is pending and heard")
+    placed = kept_stamp(row.placed, feeds) if row.HasField("placed") else None
     need((placed is None) == (not path), "an element with half a place")
-    stamps = [_written(write.name, own, feeds, write) for write in row.writes]
-    writes = {stamp: read_value(write.value) for stamp, write in zip(stamps, row.writes, strict=True)}
-    element = Element(ElementId(own, row.index), check_key(path, placed) if placed else b"", placed, writes)
-    element.waits = {kept_stamp(name, feeds) for name in row.waits} or element.waits
-    element.deleted = row.deleted
-    need(all(one < next_ for one, next_ in pairwise(stamps)), "writes that are not in order")
-    need(not element.waits.intersection(stamps), "a write that is there and waited for")
-    if pending:
-        said = bool(writes or placed or element.waits)
-        need(own not in stamps and own != placed and said is not row.deleted, "a pending element that says nothing")
-    else:
-        need(writes and not row.deleted, "an element without a value")
-    return element
+    said = Said(ElementId(own, row.index))
+    said.span = KeyReader().read(path, placed) if placed is not None else None
+    said.writes, said.waits = _read_versions(row, own, feeds, state)
+    said.deleted = row.deleted
+    tells = bool(said.writes or placed or said.waits)
+    written = {stamp for stamp, _ in said.writes.values()}
+    need(own not in written and own != placed and tells is not row.deleted, "a pending element that says nothing")
+    return said
 
 
-def _written(name: value_pb2.Name, own: Stamp, feeds: Sequence[bytes], write: pb.ArrayWrite) -> Stamp:
-    return kept_stamp(name, feeds) if write.HasField("name") else own
+def _read_versions(
+    row: pb.ArrayElement, own: Stamp, feeds: Sequence[bytes], state: ArrayState
+) -> tuple[Writes, Waits | None]:
+    """Read the values of an element, and the names of those that are replaced and have not arrived."""
+    writes: Writes = {}
+    last = None
+    for write in row.writes:
+        stamp = kept_stamp(write.name, feeds) if write.HasField("name") else own
+        need((last is None or last < stamp) and stamp.feed not in writes, "writes that are not in order")
+        writes[stamp.feed] = stamp, read_value(write.value)
+        last = stamp
+    if not row.waits:
+        return writes, None
+    waits: Waits = {}
+    for name in row.waits:
+        stamp = kept_stamp(name, feeds)
+        need(not state.heard.has(stamp), "a write that came and is waited for")
+        need(waits.setdefault(stamp.feed, Bounds()).add(stamp) == 0, "a write that is waited for twice")
+    for stamp, _ in writes.values():
+        need(stamp.feed not in waits or not waits[stamp.feed].has(stamp), "a write that is there and waited for")
+    return writes, waits
 
 
 def check_index(index: int, length: int, what: str = "element") -> int:

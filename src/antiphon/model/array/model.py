@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
 from antiphon.model.array.codec import ELEMENTS_MAX, Draft, Item, check_index, read_mutation, read_state, write_state
+from antiphon.model.array.pieces import ElementId, OrderWithout, Piece, stamp_of
 from antiphon.model.array.position import KEY_SIZE_MAX, between, key_size
-from antiphon.model.array.state import ArrayState, Element, ElementId
+from antiphon.model.array.state import ArrayState
 from antiphon.model.array.undo import Captured, Gap, capture, undo
 from antiphon.model.model import Model
 from antiphon.model.value import Value
@@ -59,28 +60,30 @@ class ArrayModel(Model[ArrayState]):
     # -- reading
 
     def value(self, state: ArrayState) -> list[Value]:
-        return [_winner(state.at[key]) for key in state.order]
+        return [_own(value) for piece in state.order for value in piece.winners()]
 
     def length(self, state: ArrayState) -> int:
         """Return the number of elements."""
-        return len(state.order)
+        return state.order.length
 
     def get(self, state: ArrayState, index: int) -> Value:
         """Return the value of the element at `index`."""
-        return _winner(_element(state, index))
+        piece, at = _element(state, index)
+        return _own(piece.winner(at))
 
     def conflicts(self, state: ArrayState, index: int) -> list[tuple[Stamp, Value]]:
         """Return all concurrent values of an element with their stamps, the winner first; usually one."""
-        writes = _element(state, index).writes
-        return [(stamp, copy.deepcopy(writes[stamp])) for stamp in sorted(writes, reverse=True)]
+        piece, at = _element(state, index)
+        writes = sorted(piece.written(at).values(), key=stamp_of, reverse=True)
+        return [(stamp, copy.deepcopy(value)) for stamp, value in writes]
 
     def ids(self, state: ArrayState) -> list[ElementId]:
         """Return the ids of the elements in order. A move does not change the id of an element."""
-        return [state.at[key].id for key in state.order]
+        return [piece.name(at) for piece in state.order for at in range(piece.count)]
 
     def keys(self, state: ArrayState) -> list[bytes]:
         """Return the position keys of the elements. Their byte order is the order of the elements."""
-        return list(state.order)
+        return [key for piece in state.order for key in piece.span.all_keys()]
 
     def position(self, state: ArrayState, name: ElementId) -> int | None:
         """Return the index of an element; None if it is not in the array."""
@@ -98,35 +101,37 @@ class ArrayModel(Model[ArrayState]):
             raise InvalidInput("there are no values to insert")
         if len(items) > ELEMENTS_MAX:
             raise TooLarge(f"one mutation inserts at most {ELEMENTS_MAX} elements, not {len(items)}; insert in parts")
-        check_index(index, len(state.order) + 1, "place")
-        return _put(state, state.order, [(index, items)], Draft(feed), feed)[0]
+        check_index(index, state.order.length + 1, "place")
+        return _put(OrderWithout(state.order), [(index, items)], Draft(feed), feed)[0]
 
     def append(self, state: ArrayState, *values: Value, feed: bytes = b"") -> bytes:
         """Insert values at the end."""
-        return self.insert(state, len(state.order), values, feed=feed)
+        return self.insert(state, state.order.length, values, feed=feed)
 
     def delete(self, state: ArrayState, index: int, count: int = 1, *, feed: bytes = b"") -> bytes:
         """Delete `count` elements from `index` on."""
-        check_index(index, len(state.order))
-        if type(count) is not int or not 1 <= count <= len(state.order) - index:
-            raise InvalidInput(f"there are no {count!r} elements from {index} on in an array of {len(state.order)}")
+        length = state.order.length
+        check_index(index, length)
+        if type(count) is not int or not 1 <= count <= length - index:
+            raise InvalidInput(f"there are no {count!r} elements from {index} on in an array of {length}")
         draft = Draft(feed)
-        draft.delete(state.at[key].id for key in state.order[index : index + count])
+        parts = state.order.between(index, index + count)
+        draft.delete(piece.name(at) for piece, low, high in parts for at in range(low, high))
         return draft.encode()[0]
 
     def set(self, state: ArrayState, index: int, value: Value, *, feed: bytes = b"") -> bytes:
         """Replace the value of the element at `index`."""
-        element = _element(state, index)
+        piece, at = _element(state, index)
         draft = Draft(feed)
-        draft.set(element.id, value, sorted(element.writes))
+        draft.set(piece.name(at), value, sorted(map(stamp_of, piece.written(at).values())))
         return draft.encode()[0]
 
     def move(self, state: ArrayState, source: int, target: int, *, feed: bytes = b"") -> bytes:
         """Move an element, like `list.insert(target, list.pop(source))`."""
-        element = _element(state, source)
-        check_index(target, len(state.order), "place")
-        others = state.order[:source] + state.order[source + 1 :]
-        return _put(state, others, [(target, [Item(element.id)])], Draft(feed), feed)[0]
+        piece, at = _element(state, source)
+        check_index(target, state.order.length, "place")
+        others = OrderWithout(state.order, [source])
+        return _put(others, [(target, [Item(piece.name(at))])], Draft(feed), feed)[0]
 
     # -- undo
 
@@ -137,12 +142,12 @@ class ArrayModel(Model[ArrayState]):
         """Delete what a message inserted, restore what it deleted, and reset what it set or moved unless others did."""
         draft = Draft(feed)
         order, gaps = undo(state, captured, read_mutation(mutation, stamp), stamp, draft)
-        return _put(state, order, gaps, draft, feed)
+        return _put(order, gaps, draft, feed)
 
     # -- rehearsal
 
     def rehearse(self, state: ArrayState, chance: random.Random, feed: bytes) -> bytes:
-        length = len(state.order)
+        length = state.order.length
         act = chance.choice(["insert", "append", "delete", "set", "move"]) if length else "append"
         if act == "delete":
             index = chance.randrange(length)
@@ -155,16 +160,15 @@ class ArrayModel(Model[ArrayState]):
         return self.insert(state, chance.randint(0, length) if act == "insert" else length, values, feed=feed)
 
 
-def _element(state: ArrayState, index: int) -> Element:
-    return state.at[state.order[check_index(index, len(state.order))]]
+def _element(state: ArrayState, index: int) -> tuple[Piece, int]:
+    return state.order.at(check_index(index, state.order.length))
 
 
-def _winner(element: Element) -> Value:
-    value = element.winner
+def _own(value: Value) -> Value:
     return copy.deepcopy(value) if type(value) in (list, dict) else value  # callers must not change the state's own
 
 
-def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:
+def _put(order: OrderWithout, gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:
     """Put items into gaps. Where keys would become too long, the neighbours get new keys in the same mutation."""
     places = [between(*_neighbours(order, index, index), len(items), feed) for index, items in gaps]
     if all(key_size(place, len(items)) <= KEY_SIZE_MAX for place, (_, items) in zip(places, gaps, strict=True)):
@@ -174,10 +178,10 @@ def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, f
     low, high = gaps[0][0], gaps[-1][0]
     step = _REKEY_COUNT
     while True:
-        low, high = max(0, low - step), min(len(order), high + step)
+        low, high = max(0, low - step), min(order.length, high + step)
         count = high - low + sum(len(items) for _, items in gaps)
         place = between(*_neighbours(order, low, high), count, feed)
-        if key_size(place, count) <= REKEY_SIZE_MAX or (low == 0 and high == len(order)):
+        if key_size(place, count) <= REKEY_SIZE_MAX or (low == 0 and high == order.length):
             break
         step *= 2
     coming = dict(gaps)
@@ -185,13 +189,13 @@ def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, f
     for index in range(low, high + 1):
         merged += coming.get(index, [])
         if index < high:
-            merged.append(Item(state.at[order[index]].id, in_place=True))
+            merged.append(Item(order.name(index), in_place=True))
     draft.put(place, merged)
     return draft.encode()
 
 
-def _neighbours(order: Sequence[bytes], low: int, high: int) -> tuple[bytes | None, bytes | None]:
-    return (order[low - 1] if low else None), (order[high] if high < len(order) else None)
+def _neighbours(order: OrderWithout, low: int, high: int) -> tuple[bytes | None, bytes | None]:
+    return (order.key(low - 1) if low else None), (order.key(high) if high < order.length else None)
 
 
 __all__ = ["ArrayModel", "ArrayState", "ElementId"]

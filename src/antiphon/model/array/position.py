@@ -13,15 +13,16 @@ runs at one place the latest is the last (and before an element, where ids are i
 appends or prepends opens a run beside the others, and not deeper.
 
 >>> place = between(None, None, 2, b"")
->>> first, second = keys_of(place.path, place.extends, place.offset, 2, Stamp(1, b"f" * 32, 0))
+>>> first, second = span_of(place.path, place.extends, place.offset, 2, Stamp(1, b"f" * 32, 0)).all_keys()
 >>> place = between(first, second, 1, b"")
->>> [key] = keys_of(place.path, place.extends, place.offset, 1, Stamp(2, b"g" * 32, 0))
+>>> [key] = span_of(place.path, place.extends, place.offset, 1, Stamp(2, b"g" * 32, 0)).all_keys()
 >>> first < key < second
 True
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,7 +30,6 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.model.model import InvalidMutation
 
 KEY_SIZE_MAX = 1 << 10
-KEYS_SIZE_MAX = 1 << 25  # of all keys of a mutation: a few bytes of an element must not become a KiB in memory
 OFFSET_MAX = 1 << 48
 TAG_SIZE = 4  # bytes of a feed key in a run's id; should two feeds agree in them, lamport and seq still differ
 BEFORE, SELF, AFTER = b"\x01", b"\x02", b"\x03"
@@ -47,6 +47,32 @@ class Place(NamedTuple):
     path: bytes
     offset: int
     extends: bool
+
+
+class Span(NamedTuple):
+    """The keys of elements that one message puts at consecutive offsets of a run. They are made when they are needed.
+
+    Thousands of elements share a path of up to a KiB, so a span costs no more than it weighs in its mutation.
+    """
+
+    run: bytes  # the path, with the id of the run at its end
+    offset: int
+    size: int
+    stamp: Stamp
+
+    def key(self, at: int) -> bytes:
+        """Return the key of the element at an index."""
+        return self.run + encode_int(self.offset + at) + SELF + self.stamp.encode()
+
+    def all_keys(self) -> Iterator[bytes]:
+        """Yield all keys, ascending."""
+        tail = SELF + self.stamp.encode()
+        for number in range(self.offset, self.offset + self.size):
+            yield self.run + encode_int(number) + tail
+
+    def part(self, start: int, stop: int) -> Span:
+        """Return the span of some of the elements."""
+        return Span(self.run, self.offset + start, stop - start, self.stamp)
 
 
 class Step(NamedTuple):
@@ -159,9 +185,7 @@ def _read_run(path: bytes, at: int, before: bool) -> tuple[tuple[int, bytes], in
     return (lamport, tag), at
 
 
-def keys_of(
-    path: bytes, extends: bool, offset: int, count: int, stamp: Stamp, room: int = KEYS_SIZE_MAX
-) -> list[bytes]:
+def span_of(path: bytes, extends: bool, offset: int, count: int, stamp: Stamp) -> Span:
     """Check a place of a peer, and return the keys of the elements that the message at `stamp` puts there."""
     if len(path) > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
@@ -169,8 +193,6 @@ def keys_of(
     if found.lamport > stamp.lamport:
         # Otherwise a later run beside that one would not sort as the latest.
         raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
-    if (len(path) + _TAIL_SIZE) * count > room:
-        raise InvalidMutation(f"a mutation with position keys of more than {KEYS_SIZE_MAX} bytes")
     last = offset + count - 1
     if not -OFFSET_MAX <= offset <= last <= OFFSET_MAX:
         raise InvalidMutation(f"the offsets {offset} to {last} are out of range, or none")
@@ -181,30 +203,57 @@ def keys_of(
         path += run.translate(_NEGATE) if _opens_before(path, found) else run
     elif found.tag != stamp.feed[:TAG_SIZE]:
         raise InvalidMutation("a position key in a run of another writer")
-    tail = SELF + stamp.encode()
-    keys = [path + encode_int(offset) + tail]
-    if count > 1:
-        keys += [path + encode_int(number) + tail for number in range(offset + 1, last + 1)]
-    if len(keys[0]) > KEY_SIZE_MAX or len(keys[-1]) > KEY_SIZE_MAX:
+    if len(path) + max(len(encode_int(offset)), len(encode_int(last))) + _TAIL_SIZE > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
-    return keys
+    return Span(path, offset, count, stamp)
 
 
 def _opens_before(path: bytes, found: Path) -> bool:
     return bool(found.steps) and path[found.steps[-1].end] == _BEFORE
 
 
-def check_key(path: bytes, stamp: Stamp) -> bytes:
-    """Check a path of a snapshot, which ends in the mark of an element, and return its key."""
-    key = path + stamp.encode()
-    if len(key) > KEY_SIZE_MAX:
-        raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
-    found = read_path(key)
-    if found.tag or not found.steps or found.steps[-1].end + _TAIL_SIZE != len(key) or path[-1:] != SELF:
-        raise InvalidMutation("a position key that does not end in an element")
-    if found.lamport > stamp.lamport:
-        raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
-    return key
+class KeyReader:
+    """Reads the paths of elements in a snapshot, each of which ends in the mark of the element.
+
+    Elements of one run share its bytes, and the run is checked once.
+    """
+
+    __slots__ = ("_lamport", "_run")
+
+    def __init__(self) -> None:
+        self._run = b""
+        self._lamport = 0  # the greatest of all runs on the path
+
+    def read(self, path: bytes, stamp: Stamp) -> Span:
+        """Check a path, and return the place of its element."""
+        if len(path) + STAMP_SIZE > KEY_SIZE_MAX:
+            raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
+        if not self._run or not path.startswith(self._run):
+            self._open(path, stamp)
+        offset, end = self._offset(path)
+        if path[end:] != SELF:
+            self._open(path, stamp)  # its run is further down
+            offset, end = self._offset(path)
+        if path[end:] != SELF:
+            raise InvalidMutation("a position key that does not end in an element")
+        if self._lamport > stamp.lamport:
+            raise InvalidMutation(f"a position key in a run of the lamport {self._lamport}, which it cannot have seen")
+        return Span(self._run, offset, 1, stamp)
+
+    def _open(self, path: bytes, stamp: Stamp) -> None:
+        found = read_path(path + stamp.encode())
+        if found.tag or not found.steps or path[-1:] != SELF:
+            raise InvalidMutation("a position key that does not end in an element")
+        self._run, self._lamport = path[: found.steps[-1].run], found.lamport
+
+    def _offset(self, path: bytes) -> tuple[int, int]:
+        try:
+            offset, end = _read_int(path, len(self._run))
+        except IndexError:
+            raise InvalidMutation("a position key that is cut off") from None
+        if not -OFFSET_MAX <= offset <= OFFSET_MAX:
+            raise InvalidMutation(f"the offset {offset} in a position key is out of range")
+        return offset, end
 
 
 # -- a place between two keys

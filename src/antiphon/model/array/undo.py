@@ -6,25 +6,39 @@ elements they are copies of. So a writer can also undo, step by step, the change
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.array.codec import Act, Delete, Draft, Insert, Item, Move, Set
-from antiphon.model.array.state import ArrayState, Element, ElementId
+from antiphon.model.array.pieces import ElementId, OrderWithout, Piece
+from antiphon.model.array.state import ArrayState
 from antiphon.model.undo import stands
 from antiphon.model.value import Value
 
 Gap = tuple[int, list[Item]]  # an index, and the items that go in front of it
 
 
+class Element(NamedTuple):
+    """An element as it is now: its id, its key, and the piece that holds it."""
+
+    id: ElementId
+    key: bytes
+    piece: Piece
+    at: int
+
+    @property
+    def writes(self) -> dict[Stamp, Value]:
+        """Its values by stamp."""
+        return dict(self.piece.written(self.at).values())
+
+
 class Neighbourhood(NamedTuple):
     """The former place of an element: its key, and its neighbours among the elements that the message left in place."""
 
     key: bytes
-    left: Element | None
-    right: Element | None
+    left: ElementId | None
+    right: ElementId | None
     left_key: bytes = b""
     right_key: bytes = b""
 
@@ -37,102 +51,129 @@ class Captured(NamedTuple):
     moved: dict[ElementId, tuple[Neighbourhood, Neighbourhood]]  # the former and the new place
 
 
+def element(state: ArrayState, name: ElementId) -> Element | None:
+    """Return an element; None if it is not in the array."""
+    found = state.find(name)
+    return None if found is None else Element(name, found[0].span.key(found[1]), *found)
+
+
+def _at(state: ArrayState, index: int) -> Element | None:
+    """Return the element at an index; None if the index is out of range."""
+    if not 0 <= index < state.order.length:
+        return None
+    piece, at = state.order.at(index)
+    return Element(piece.name(at), piece.span.key(at), piece, at)
+
+
 def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
     """Return what `undo` needs of the state right before a message is applied."""
     captured = Captured([], {}, {})
-    deleted = [name for act in acts if isinstance(act, Delete) for name in act.names if name in state.elements]
+    deleted = [name for act in acts if isinstance(act, Delete) for name in act.names if state.find(name)]
     targets = {
-        name: key
+        name: act.span.key(at)
         for act in acts
         if isinstance(act, Move) and not act.in_place
-        for name, key in zip(act.names, act.keys, strict=True)
-        if name in state.elements
+        for at, name in enumerate(act.names)
+        if state.find(name)
     }
     if deleted or targets:
-        places = _sources(state, [*deleted, *targets])
+        places, values = _sources(state, [*deleted, *targets])
         for name in dict.fromkeys(deleted):
-            captured.deleted.append((name, places[name], state.elements[name].winner))
+            captured.deleted.append((name, places[name], values[name]))
+        anew = _anew(state, acts) if targets else {}
         for name, key in targets.items():
-            captured.moved[name] = places[name], _target(state, key, acts, {*deleted, *targets})
+            captured.moved[name] = places[name], _target(state, key, anew, {*deleted, *targets})
     for act in acts:
-        if isinstance(act, Set) and (element := state.elements.get(act.name)) is not None:
-            captured.written[act.name] = element.winner, act.value, frozenset(element.writes)
+        if isinstance(act, Set) and (found := element(state, act.name)) is not None:
+            writes = found.writes
+            captured.written[act.name] = writes[max(writes)], act.value, frozenset(writes)
     return captured
 
 
-def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, Neighbourhood]:
-    """Return the places of elements that will be removed. Adjacent ones have the same two neighbours."""
-    order, at = state.order, state.at
-    indexes = sorted({bisect_left(order, state.elements[name].key) for name in names})
+def _sources(
+    state: ArrayState, names: Iterable[ElementId]
+) -> tuple[dict[ElementId, Neighbourhood], dict[ElementId, Value]]:
+    """Return the places and values of elements that will be removed. Adjacent ones have the same two neighbours."""
+    indexes = sorted({index for name in names if (index := state.position(name)) is not None})
     places: dict[ElementId, Neighbourhood] = {}
+    values: dict[ElementId, Value] = {}
     start = 0
     for end in range(1, len(indexes) + 1):
         if end < len(indexes) and indexes[end] == indexes[end - 1] + 1:
             continue
-        low, high = indexes[start] - 1, indexes[end - 1] + 1
-        left = at[order[low]] if low >= 0 else None
-        right = at[order[high]] if high < len(order) else None
-        for index in indexes[start:end]:
-            places[at[order[index]].id] = _place(order[index], left, right)
+        low, high = indexes[start], indexes[end - 1] + 1
+        left, right = _at(state, low - 1), _at(state, high)
+        for piece, first, stop in state.order.between(low, high):
+            for at in range(first, stop):
+                places[piece.name(at)] = _place(piece.span.key(at), left, right)
+                values[piece.name(at)] = piece.winner(at)
         start = end
-    return places
+    return places, values
 
 
-def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[ElementId]) -> Neighbourhood:
-    """Return the neighbours that a key will have. Elements that the same message moves count by their new keys."""
-    order, at = state.order, state.at
-    anew = {
-        new: state.elements[name]
+def _anew(state: ArrayState, acts: Sequence[Act]) -> dict[bytes, Element]:
+    """Return the elements that only get new keys, by these."""
+    return {
+        act.span.key(at): found
         for act in acts
         if isinstance(act, Move) and act.in_place
-        for name, new in zip(act.names, act.keys, strict=True)
-        if name in state.elements
+        for at, name in enumerate(act.names)
+        if (found := element(state, name)) is not None
     }
-    without = going.union(element.id for element in anew.values())
-    high = bisect_left(order, key)
+
+
+def _target(state: ArrayState, key: bytes, anew: dict[bytes, Element], going: set[ElementId]) -> Neighbourhood:
+    """Return the neighbours that a key will have. Elements that the same message moves count by their new keys."""
+    without = going.union(found.id for found in anew.values())
+    high = state.order.bisect(key)
     low = high - 1
-    while low >= 0 and at[order[low]].id in without:
-        low -= 1
-    while high < len(order) and at[order[high]].id in without:
-        high += 1
-    lefts = {new: element for new, element in anew.items() if new < key}
-    rights = {new: element for new, element in anew.items() if new > key}
-    if low >= 0:
-        lefts[order[low]] = at[order[low]]
-    if high < len(order):
-        rights[order[high]] = at[order[high]]
+    left, right = _beyond(state, low, -1, without), _beyond(state, high, 1, without)
+    lefts = {new: found for new, found in anew.items() if new < key}
+    rights = {new: found for new, found in anew.items() if new > key}
+    if left is not None:
+        lefts[left.key] = left
+    if right is not None:
+        rights[right.key] = right
     return _place(key, lefts[max(lefts)] if lefts else None, rights[min(rights)] if rights else None)
 
 
+def _beyond(state: ArrayState, index: int, step: int, without: set[ElementId]) -> Element | None:
+    """Return the first element from an index on, in one direction, that is not one of some."""
+    while (found := _at(state, index)) is not None and found.id in without:
+        index += step
+    return found
+
+
 def _place(key: bytes, left: Element | None, right: Element | None) -> Neighbourhood:
-    return Neighbourhood(key, left, right, left.key if left else b"", right.key if right else b"")
+    names = left.id if left else None, right.id if right else None
+    return Neighbourhood(key, *names, left.key if left else b"", right.key if right else b"")
 
 
 def undo(
     state: ArrayState, captured: Captured, acts: Sequence[Act], stamp: Stamp, draft: Draft
-) -> tuple[list[bytes], list[Gap]]:
+) -> tuple[OrderWithout, list[Gap]]:
     """Draft deletions and writes; return the order without elements that move back, and the items for its gaps."""
     feed = draft.feed
     for act in acts:
         if isinstance(act, Insert):
             made = (_now(state, ElementId(stamp, act.first + number), feed) for number in range(len(act.values)))
-            if there := [element.id for element in made if element is not None]:
+            if there := [found.id for found in made if found is not None]:
                 draft.delete(there)
     for name, (old, new, stamps) in captured.written.items():
-        element = _now(state, name, feed)
-        if element is not None and stands(element.writes, stamps, stamp, new):
-            draft.set(element.id, old, sorted(element.writes))
+        now = _now(state, name, feed)
+        if now is not None and stands(now.writes, stamps, stamp, new):
+            draft.set(now.id, old, sorted(now.writes))
     back = [
         (place, Item(None, value, copy_of=name))
         for name, place, value in captured.deleted
         if _now(state, name, feed) is None
     ]
-    moved = {name: element for name in captured.moved if (element := _now(state, name, feed)) is not None}
-    aside = {element.id for element in moved.values()}
-    for name, element in moved.items():
+    moved = {name: found for name in captured.moved if (found := _now(state, name, feed)) is not None}
+    aside = {found.id for found in moved.values()}
+    for name, found in moved.items():
         source, target = captured.moved[name]
-        if element.placed == stamp or _is_back(state, element, target, stamp, aside):
-            back.append((source, Item(element.id)))
+        if found.piece.span.stamp == stamp or _is_back(state, found, target, stamp, aside):
+            back.append((source, Item(found.id)))
     return _gaps(state, back, feed)
 
 
@@ -140,29 +181,28 @@ def _now(state: ArrayState, name: ElementId, feed: bytes) -> Element | None:
     """Return an element, or the copy that the writer of `feed` made of it. Copies are later, so they form no cycle."""
     while (copy := state.copies.get((feed, name))) is not None:
         name = copy
-    return state.elements.get(name)
+    return element(state, name)
 
 
-def _is_back(state: ArrayState, element: Element, target: Neighbourhood, stamp: Stamp, aside: set[ElementId]) -> bool:
+def _is_back(state: ArrayState, found: Element, target: Neighbourhood, stamp: Stamp, aside: set[ElementId]) -> bool:
     """True if the writer of a move has since returned the element to the place of that move."""
-    if element.placed is None or element.placed.feed != stamp.feed or element.placed < stamp:
+    placed = found.piece.span.stamp
+    if placed.feed != stamp.feed or placed < stamp:
         return False
-    order, at = state.order, state.at
-    low = high = bisect_left(order, element.key)
-    while low >= 0 and at[order[low]].id in aside:
-        low -= 1
-    while high < len(order) and at[order[high]].id in aside:
-        high += 1
-    left = at[order[low]] if low >= 0 else None
-    right = at[order[high]] if high < len(order) else None
-    wanted = [_now(state, beside.id, stamp.feed) if beside else None for beside in (target.left, target.right)]
-    return left is wanted[0] or right is wanted[1]
+    index = state.order.bisect(found.key)
+    left, right = _beyond(state, index, -1, aside), _beyond(state, index, 1, aside)
+    wanted = [_now(state, beside, stamp.feed) if beside else None for beside in (target.left, target.right)]
+    return _same(left, wanted[0]) or _same(right, wanted[1])
 
 
-def _gaps(state: ArrayState, back: Sequence[tuple[Neighbourhood, Item]], feed: bytes) -> tuple[list[bytes], list[Gap]]:
+def _same(one: Element | None, other: Element | None) -> bool:
+    return one is other if one is None or other is None else one.id == other.id
+
+
+def _gaps(state: ArrayState, back: Sequence[tuple[Neighbourhood, Item]], feed: bytes) -> tuple[OrderWithout, list[Gap]]:
     """Return the order without elements that move back, and the gaps for all restored elements."""
-    leaving = {state.elements[item.name].key for _, item in back if item.name is not None}
-    order = [key for key in state.order if key not in leaving] if leaving else state.order
+    leaving = {index for _, item in back if item.name and (index := state.position(item.name)) is not None}
+    order = OrderWithout(state.order, sorted(leaving))
     gaps: list[Gap] = []
     found = ((_index(state, order, place, feed), place.key, item) for place, item in back)
     for index, _, item in sorted(found, key=lambda row: row[:2]):
@@ -172,22 +212,22 @@ def _gaps(state: ArrayState, back: Sequence[tuple[Neighbourhood, Item]], feed: b
     return order, gaps
 
 
-def _index(state: ArrayState, order: list[bytes], place: Neighbourhood, feed: bytes) -> int:
+def _index(state: ArrayState, order: OrderWithout, place: Neighbourhood, feed: bytes) -> int:
     """Return the index for a key: between its former neighbours, unless others have moved these since."""
-    index = bisect_left(order, place.key)
+    index = order.bisect(place.key)
     left, left_still = _beside(state, place.left, place.left_key, feed)
     right, right_still = _beside(state, place.right, place.right_key, feed)
-    low = bisect_left(order, left) + 1 if left else 0
-    high = bisect_left(order, right) if right else len(order)
+    low = order.bisect(left) + 1 if left else 0
+    high = order.bisect(right) if right else order.length
     if low > high:  # the same writer moved one of them and has not undone the move
-        low, high = low if left_still else 0, high if right_still else len(order)
+        low, high = low if left_still else 0, high if right_still else order.length
     return index if low > high else min(max(index, low), high)
 
 
-def _beside(state: ArrayState, element: Element | None, key: bytes, feed: bytes) -> tuple[bytes, bool]:
+def _beside(state: ArrayState, name: ElementId | None, key: bytes, feed: bytes) -> tuple[bytes, bool]:
     """Return the key of a neighbour, empty if another writer changed it, and True if the key is unchanged."""
-    now = None if element is None else _now(state, element.id, feed)
-    if now is None or now.placed is None or not (now.key == key or now.placed.feed == feed):
+    now = None if name is None else _now(state, name, feed)
+    if now is None or not (now.key == key or now.piece.span.stamp.feed == feed):
         return b"", False
     return now.key, now.key == key
 
