@@ -117,7 +117,7 @@ def test_a_text_with_a_spine_takes_steps_in_proportion_and_is_edited_on(
         values = [peer.party.item(note.id).value for peer in peers.all]
         assert values == values[:1] * 3
         assert len(values[0]) == 8 + 4 * SIBLINGS
-        note.edit("delete", 0, len(values[0]))
+        assert size_of(alice, note.edit("delete", 0, len(values[0]))) < SMALL
         peers.sync()
         assert {peer.party.item(note.id).value for peer in peers.all} == {""}
 

@@ -9,6 +9,7 @@ none whose writer has seen the mutation.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 from antiphon.core.stamp import Stamp
 
@@ -48,6 +49,30 @@ class Bounds:
     def forget(self, seq: int) -> None:
         """Drop the names up to a seq."""
         del self.pairs[: bisect_right(self.pairs, seq, key=_seq)]
+
+
+Waits = dict[bytes, Bounds]  # by feed: writes that are replaced already and have not arrived
+
+
+def waited(waits: Waits | None) -> Iterator[Stamp]:
+    """Yield the names of the messages that are waited for."""
+    for feed, bounds in (waits or {}).items():
+        for seq, lamport in bounds.pairs:
+            yield Stamp(lamport, feed, seq)
+
+
+def is_waited(waits: Waits | None, stamp: Stamp) -> bool:
+    """True if the write of a message is replaced already."""
+    return waits is not None and stamp.feed in waits and waits[stamp.feed].has(stamp)
+
+
+def still_waited(waits: Waits | None, heard: Stamp) -> Waits | None:
+    """Return what is waited for after a message has arrived."""
+    if waits is not None and (bounds := waits.get(heard.feed)) is not None:
+        bounds.forget(heard.seq)
+        if not bounds.pairs:
+            del waits[heard.feed]
+    return waits or None
 
 
 def _seq(pair: tuple[int, int]) -> int:

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
+from antiphon.model.bounds import Bounds, Waits
 from antiphon.model.model import InvalidMutation
 from antiphon.model.wire import NAME, field, name_field, number_field, tags
 
@@ -117,6 +118,18 @@ def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
 def read_heard(names: Iterable[value_pb2.Name], feeds: Sequence[bytes]) -> Heard:
     """Read the last message of each feed from a snapshot."""
     return Heard({kept_stamp(name, feeds).feed: name.seq for name in names})
+
+
+def read_waits(names: Iterable[value_pb2.Name], feeds: Sequence[bytes], heard: Heard) -> Waits | None:
+    """Read from a snapshot the names of writes that are replaced already and have not arrived."""
+    waits: Waits = {}
+    for name in names:
+        stamp = kept_stamp(name, feeds)
+        if heard.has(stamp):
+            raise BadEncoding(f"snapshot: it waits for {stamp}, which has been here")
+        if waits.setdefault(stamp.feed, Bounds()).add(stamp):
+            raise BadEncoding(f"snapshot: it waits twice for {stamp}")
+    return waits or None
 
 
 def read_canonical(data: bytes, what: str, read: Callable[[], State], write: Callable[[State], bytes]) -> State:

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
+from antiphon.model.bounds import covers
 from antiphon.model.heard import FeedTable
 from antiphon.model.messenger.codec import Edit, Post, read_act
 from antiphon.model.messenger.model import MessengerModel, MessengerState
@@ -146,8 +147,11 @@ def told(world: World, refused: set[Stamp]) -> list[tuple[Stamp, Any, Any]]:
     redacted: dict[Stamp, Stamp] = {}
     for stamp, act in acts:
         if isinstance(act, Edit) and act.target in versions:
-            for past in act.replaces:
-                versions[act.target].pop(past, None)
+            written = versions[act.target]
+            for known in list(written):
+                named = any(past.feed == known.feed and covers(past, known) for past in act.replaces)
+                if named or (known.feed == stamp.feed and known.seq < stamp.seq):
+                    del written[known]
         elif not isinstance(act, Edit | Post):
             redacted.setdefault(act.target, stamp)
     return [

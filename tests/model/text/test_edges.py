@@ -10,16 +10,19 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.model.text.test_fugue import put
 
+from antiphon.core.stamp import Stamp
 from antiphon.model.text import edges
 from antiphon.model.text.clock_order import BLOCK_MAX
 from antiphon.model.text.edges import end_of
 from antiphon.model.text.fugue import BURIED_MIN, Sequence
 from antiphon.model.text.marks import TextState
+from antiphon.model.text.model import TextModel
 from antiphon.model.text.runs import LAMPORT, Run, Writer, in_order
 from antiphon.model.text.snapshot_reader import decode
 from antiphon.model.text.snapshot_writer import encode
 
 FEEDS = [letter * 32 for letter in (b"a", b"b", b"c")]
+TEXT = TextModel()
 Names = list[tuple[bytes, int]]
 
 
@@ -131,3 +134,25 @@ def test_a_deletion_of_many_runs_is_not_walked_along_twice(monkeypatch: pytest.M
     assert sequence.length == 3
     sequence.delete(sequence.writer(FEEDS[0]), [(LAMPORT, 31 * BURIED_MIN * LAMPORT)], own=True)
     assert sequence.length == 0
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_any_part_of_a_text_of_many_runs_is_deleted_by_few_ranges(chance: random.Random) -> None:
+    state = TEXT.initial()
+    for lamport in range(1, 80):
+        feed = chance.choice(FEEDS)
+        index = chance.randint(0, state.length)
+        if chance.random() < 0.2 and index < state.length:
+            mutation = TEXT.delete(state, index, chance.randint(1, min(9, state.length - index)), feed=feed)
+        else:
+            mutation = TEXT.insert(state, index, chance.choice(["x", "abc", "0123456789"]), feed=feed)
+        TEXT.apply(state, mutation, Stamp(lamport, feed, lamport))
+    value = TEXT.value(state)
+    start = chance.randrange(len(value)) if chance.random() < 0.7 else 0
+    stop = chance.randint(start + 1, len(value)) if chance.random() < 0.7 else len(value)
+    mutation = TEXT.delete(state, start, stop - start, feed=FEEDS[0])
+    if (start, stop) == (0, len(value)):
+        assert len(mutation) < 150, "one range of each writer"
+    TEXT.apply(state, mutation, Stamp(100, FEEDS[0], 100))
+    assert TEXT.value(state) == value[:start] + value[stop:]

@@ -12,11 +12,20 @@ from google.protobuf.message import DecodeError
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import array_pb2 as pb
-from antiphon.model.array.pieces import ElementId, Piece, Waits, Writes, stamp_of
+from antiphon.model.array.pieces import ElementId, Piece, Writes, stamp_of
 from antiphon.model.array.position import KEY_SIZE_MAX, SELF, KeyReader, Place, Span, encode_int, span_of
-from antiphon.model.array.state import ArrayState, Said, waited
-from antiphon.model.bounds import Bounds
-from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_canonical, read_feeds, read_heard, read_name
+from antiphon.model.array.state import ArrayState, Said
+from antiphon.model.bounds import Waits, is_waited, waited
+from antiphon.model.heard import (
+    FeedTable,
+    heard_fields,
+    kept_stamp,
+    read_canonical,
+    read_feeds,
+    read_heard,
+    read_name,
+    read_waits,
+)
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
 from antiphon.model.wire import field, number_field, tags
@@ -383,15 +392,8 @@ def _read_versions(
         need((last is None or last < stamp) and stamp.feed not in writes, "writes that are not in order")
         writes[stamp.feed] = stamp, read_value(write.value)
         last = stamp
-    if not row.waits:
-        return writes, None
-    waits: Waits = {}
-    for name in row.waits:
-        stamp = kept_stamp(name, feeds)
-        need(not state.heard.has(stamp), "a write that came and is waited for")
-        need(waits.setdefault(stamp.feed, Bounds()).add(stamp) == 0, "a write that is waited for twice")
-    for stamp, _ in writes.values():
-        need(stamp.feed not in waits or not waits[stamp.feed].has(stamp), "a write that is there and waited for")
+    waits = read_waits(row.waits, feeds, state.heard)
+    need(not any(is_waited(waits, stamp) for stamp, _ in writes.values()), "a write that is there and waited for")
     return writes, waits
 
 

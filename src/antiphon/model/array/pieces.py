@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.array.position import Span
-from antiphon.model.bounds import Bounds
+from antiphon.model.bounds import Waits
 from antiphon.model.value import Value
 
 CHUNK_MAX = 64  # pieces in a chunk of the order
 _KEPT_MAX = 96  # bytes of a run whose keys pieces keep; longer ones are shared, and their keys are made when needed
 
 Writes = dict[bytes, tuple[Stamp, Value]]  # by feed, the last of each: the greatest stamp wins, others are concurrent
-Waits = dict[bytes, Bounds]  # by feed: the writes that are replaced already and have not arrived
 
 
 class ElementId(NamedTuple):

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.array.pieces import ElementId, Piece, PieceOrder, Waits, Writes
+from antiphon.model.array.pieces import ElementId, Piece, PieceOrder, Writes
 from antiphon.model.array.position import Span
-from antiphon.model.bounds import Bounds, covers
+from antiphon.model.bounds import Bounds, Waits, covers, is_waited, still_waited, waited
 from antiphon.model.heard import Heard
 from antiphon.model.value import Value
 
@@ -120,7 +120,7 @@ class ArrayState:
         stamp = piece.origin
         piece.waits = said.waits
         if said.writes:
-            own = {} if _awaited(said.waits, stamp) else piece.written()
+            own = {} if is_waited(said.waits, stamp) else piece.written()
             piece.writes = own | said.writes
         self.pieces.setdefault(stamp, []).append(piece)
         self.order.add(piece)
@@ -159,7 +159,7 @@ class ArrayState:
                     target.waits = {}
                 if target.waits.setdefault(past.feed, Bounds()).add(past) >= 0:
                     self._owe(past, name)
-        if not _awaited(target.waits, stamp):
+        if not is_waited(target.waits, stamp):
             writes[stamp.feed] = stamp, value
 
     def move(self, names: Sequence[ElementId], stamp: Stamp, span: Span) -> None:
@@ -205,12 +205,8 @@ class ArrayState:
                 self.pending.pop(name, None)
             found = self.find(name)
             target = found[0] if found is not None else self.pending.get(name)
-            bounds = None if target is None or target.waits is None else target.waits.get(stamp.feed)
-            if bounds is not None and target is not None and target.waits is not None:
-                bounds.forget(stamp.seq)
-                if not bounds.pairs:
-                    del target.waits[stamp.feed]
-                target.waits = target.waits or None
+            if target is not None:
+                target.waits = still_waited(target.waits, stamp)
         if not due:
             del self.due[stamp.feed]
 
@@ -235,18 +231,6 @@ class ArrayState:
         return True
 
 
-def waited(waits: Waits | None) -> Iterator[Stamp]:
-    """Yield the names of the messages that are waited for."""
-    for feed, bounds in (waits or {}).items():
-        for seq, lamport in bounds.pairs:
-            yield Stamp(lamport, feed, seq)
-
-
-def _awaited(waits: Waits | None, stamp: Stamp) -> bool:
-    """True if the write of a message is replaced already."""
-    return waits is not None and stamp.feed in waits and waits[stamp.feed].has(stamp)
-
-
 def _number(piece: Piece) -> int:
     return piece.number
 
@@ -262,4 +246,4 @@ def _series(names: Sequence[ElementId]) -> Iterable[tuple[int, int]]:
     return pairwise([*ends, len(names)])
 
 
-__all__ = ["ArrayState", "ElementId", "Said", "waited"]
+__all__ = ["ArrayState", "ElementId", "Said"]

@@ -10,7 +10,17 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
-from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_canonical, read_feeds, read_heard, read_name
+from antiphon.model.bounds import is_waited, waited
+from antiphon.model.heard import (
+    FeedTable,
+    heard_fields,
+    kept_stamp,
+    read_canonical,
+    read_feeds,
+    read_heard,
+    read_name,
+    read_waits,
+)
 from antiphon.model.messenger.state import Entry, MessengerState
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, value_bytes
@@ -96,7 +106,7 @@ def _feeds(state: MessengerState) -> set[bytes]:
             if not entry.plain:
                 found.update(stamp.feed for stamp in (entry.reply_to, entry.redacted) if stamp is not None)
                 found.update(stamp.feed for stamp in entry.versions)
-                found.update(stamp.feed for stamp in entry.waits)
+                found.update(entry.waits or ())
     return found
 
 
@@ -119,7 +129,7 @@ def _row(entry: Entry, table: FeedTable) -> bytes:
     for stamp in sorted(entry.versions):
         written = b"" if stamp == entry.stamp else table.named(_VERSION.name, stamp)
         row += field(_ENTRY.versions, written + field(_VERSION.body, value_bytes(entry.versions[stamp])))
-    for stamp in sorted(entry.waits):
+    for stamp in sorted(waited(entry.waits)):
         row += table.named(_ENTRY.waits, stamp)
     return row if entry.redacted is None else row + table.named(_ENTRY.redacted, entry.redacted)
 
@@ -155,9 +165,10 @@ def _read_row(row: pb.MessengerEntry, feeds: Sequence[bytes], state: MessengerSt
     versions = {past: read_value(version.body) for past, version in zip(stamps, row.versions, strict=True)}
     need(row.sent_ms <= SENT_MS_MAX, "a post that was sent after 2^62 ms")
     need(all(one < other for one, other in pairwise(stamps)), "versions that are not in order")
+    need(len({past.feed for past in stamps}) == len(stamps), "two versions of one feed")
     entry = Entry(stamp, versions, kept_stamp(row.reply_to, feeds) if row.HasField("reply_to") else None, row.sent_ms)
-    entry.waits = {kept_stamp(name, feeds) for name in row.waits} or entry.waits
-    need(not any(map(state.heard.has, entry.waits)), "a version that came and is waited for")
+    entry.waits = read_waits(row.waits, feeds, state.heard)
+    need(not any(is_waited(entry.waits, past) for past in stamps), "a version that is there and waited for")
     entry.redacted = kept_stamp(row.redacted, feeds) if row.HasField("redacted") else None
     need(entry.redacted is None or not entry.waits, "a redacted post that waits for versions")
     return entry

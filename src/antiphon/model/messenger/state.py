@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from antiphon.core.stamp import Stamp
+from antiphon.model.bounds import Bounds, Waits, covers, is_waited, still_waited, waited
 from antiphon.model.heard import Heard
 from antiphon.model.value import Value
 
-Versions = dict[Stamp, Value]  # the greatest stamp wins, the others are concurrent
-_NONE: frozenset[Stamp] = frozenset()
+Versions = dict[Stamp, Value]  # one of each feed: the greatest stamp wins, the others are concurrent
 
 
 class Entry:
@@ -23,7 +23,7 @@ class Entry:
         self.versions = versions
         self.reply_to = reply_to
         self.sent_ms = sent_ms
-        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # versions that are replaced already and have not arrived
+        self.waits: Waits | None = None
         self.redacted: Stamp | None = None  # the least stamp of its redactions
         self.packed: tuple[Value, int, bytes] | None = None  # its bytes in a snapshot: see `codec`
 
@@ -43,14 +43,14 @@ class MessengerState:
         self.heard = Heard()
         self.posts: dict[Stamp, Entry] = {}
         self.pending: dict[Stamp, Entry] = {}
-        # By feed, a heap of: the seq of a message that has not arrived, the post with an effect for it, its stamp.
-        self.due: dict[bytes, list[tuple[int, Stamp, Stamp]]] = {}
+        # By feed, a heap of: the seq of a message that has not arrived, and a post with an effect for it.
+        self.due: dict[bytes, list[tuple[int, Stamp]]] = {}
 
     def post(self, stamp: Stamp, body: Value, reply_to: Stamp | None, sent_ms: int) -> None:
         """Add a post, with the effects that arrived before it."""
         entry = Entry(stamp, {stamp: body}, reply_to, sent_ms)
         if self.pending and (said := self.pending.pop(stamp, None)) is not None:
-            if said.redacted is not None or stamp in said.waits:
+            if said.redacted is not None or is_waited(said.waits, stamp):
                 entry.versions = {}
             entry.versions |= said.versions
             entry.waits, entry.redacted = said.waits, said.redacted
@@ -61,21 +61,28 @@ class MessengerState:
         entry = self.posts.get(post) or self._said(post)
         if entry is None or entry.redacted is not None:
             return
+        versions = entry.versions
+        last = {known.feed: known for known in versions}
+        own = last.pop(stamp.feed, None)
+        if own is not None:  # a writer has always seen its own
+            del versions[own]
         for past in replaces:
-            entry.versions.pop(past, None)
-            if not self.heard.has(past) and past not in entry.waits:
-                if isinstance(entry.waits, frozenset):
-                    entry.waits = set()
-                entry.waits.add(past)
-                self._owe(past, post)
-        if stamp not in entry.waits:
-            entry.versions[stamp] = body
+            known = last.get(past.feed)
+            if known is not None and covers(past, known):
+                del versions[known], last[past.feed]
+            if not self.heard.has(past):
+                if entry.waits is None:
+                    entry.waits = {}
+                if entry.waits.setdefault(past.feed, Bounds()).add(past) >= 0:
+                    self._owe(past, post)
+        if not is_waited(entry.waits, stamp):
+            versions[stamp] = body
 
     def redact(self, post: Stamp, stamp: Stamp) -> None:
         """Remove all versions of a post."""
         entry = self.posts.get(post) or self._said(post)
         if entry is not None:
-            entry.versions, entry.waits = {}, _NONE
+            entry.versions, entry.waits = {}, None
             if entry.redacted is None or stamp < entry.redacted:
                 entry.redacted = stamp
 
@@ -88,7 +95,7 @@ class MessengerState:
         return said
 
     def _owe(self, stamp: Stamp, post: Stamp) -> None:
-        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post, stamp))
+        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post))
 
     def settle(self, stamp: Stamp) -> None:
         """Drop the effects kept for a message and for earlier ones of its feed: they took effect, or never will."""
@@ -96,20 +103,19 @@ class MessengerState:
         if not due:
             return
         while due and due[0][0] <= stamp.seq:
-            _, post, past = heappop(due)
+            _, post = heappop(due)
             if self.heard.has(post):
                 self.pending.pop(post, None)
             entry = self.posts.get(post) or self.pending.get(post)
-            if entry is not None and isinstance(entry.waits, set):
-                entry.waits.discard(past)
-                entry.waits = entry.waits or _NONE
+            if entry is not None:
+                entry.waits = still_waited(entry.waits, stamp)
         if not due:
             del self.due[stamp.feed]
 
     def index(self) -> None:
         """Rebuild `due` after a restore."""
         for entry in (*self.posts.values(), *self.pending.values()):
-            for past in entry.waits:
+            for past in waited(entry.waits):
                 self._owe(past, entry.stamp)
         for post in self.pending:
             self._owe(post, post)

@@ -241,8 +241,7 @@ class TextModel(Model[TextState]):
         if offset == 0 and count + len(text) == 1 and (found := _typed(state, index, text, feed)) is not None:
             return found
         draft = Draft(feed, offset)
-        for run, low, high in shown(state, index, index + count):
-            textundo.delete_run(draft, run, low, high)
+        textundo.delete_runs(draft, list(shown(state, index, index + count)))
         if text:
             _insert(state, draft, index, text, b"")
         return draft.bytes()

@@ -6,18 +6,19 @@ Changes of others stay: their text inside an insertion, their deletions, and the
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
 from antiphon.model.text.marks import SHOWN_MAX, KeptMark, Key, Places, Segment, TextState, segments
-from antiphon.model.text.runs import OFFSET_BITS, Run, next_to
+from antiphon.model.text.runs import OFFSET_BITS, Run, Writer, next_to
 
 GROUP_MAX = 1024  # elements restored in one insertion, so that their marks fit into a mutation
 _SPAN_MAX = (1 << 64) - 1
+_FEW = 16  # parts of runs that are deleted one by one
 
 
 class Gone(NamedTuple):
@@ -51,6 +52,46 @@ def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[t
         high = min((last - run.start) // run.stride + 1, run.length)
         if run.text is not None and low < high:
             yield run, low, high
+
+
+def delete_runs(draft: Draft, parts: Sequence[tuple[Run, int, int]]) -> None:
+    """Delete parts of runs, each from an index to before another, with as few operations as possible.
+
+    What lies between two parts of a writer, in the order of clocks, is one range with them if it is deleted already or
+    has not found its place. So a few ranges delete a text of a million runs.
+    """
+    if len(parts) < _FEW:
+        for run, low, high in parts:
+            delete_run(draft, run, low, high)
+        return
+    chosen: dict[Writer, dict[Run, tuple[int, int]]] = {}
+    for run, low, high in parts:
+        chosen.setdefault(run.writer, {})[run] = low, high
+    for writer, runs in chosen.items():
+        _delete_chosen(draft, writer, runs)
+
+
+def _delete_chosen(draft: Draft, writer: Writer, runs: dict[Run, tuple[int, int]]) -> None:
+    bounds: tuple[int, int] | None = None
+    first, last = min(run.start for run in runs), max(run.start for run in runs)
+    for run in takewhile(lambda run: run.start <= last, writer.runs.since(first)):
+        if run.text is None:
+            continue
+        low, high = runs.get(run, (0, 0))
+        if bounds is not None and (low or not high or run.clock(high - 1) - bounds[0] > _SPAN_MAX):
+            draft.delete(writer.feed, *bounds)
+            bounds = None
+        if not high:
+            continue
+        if run.clock(high - 1) - run.clock(low) > _SPAN_MAX:
+            delete_run(draft, run, low, high)
+            continue
+        bounds = (run.clock(low) if bounds is None else bounds[0]), run.clock(high - 1)
+        if high < run.length:
+            draft.delete(writer.feed, *bounds)
+            bounds = None
+    if bounds is not None:
+        draft.delete(writer.feed, *bounds)
 
 
 def delete_run(draft: Draft, run: Run, low: int, high: int) -> None:
