@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import Cuts, Position
 
@@ -33,10 +35,22 @@ class Answers:
         self.opened.clear()
         self.endings.clear()
 
-    def forget(self) -> None:
-        self.valid.clear()
+    def forget_runs(self) -> None:
+        """Forget what depends on the narrowings in a run: there is one more."""
         self.binding.clear()
         self.ends.clear()
         self.echoes.clear()
         self.ranked.clear()
         self.forget_feeds()
+
+    def forget_since(self, since: Stamp, acts: Mapping[Position, Act]) -> None:
+        """Forget answers about grants from a stamp on. Those about older grants do not depend on younger ones."""
+        self.valid = {position: known for position, known in self.valid.items() if acts[position].stamp < since}
+        self.binding = {key: known for key, known in self.binding.items() if key[1] is None or key[1] < since}
+        self.ranked = {key: known for key, known in self.ranked.items() if key[2] is None or key[2] < since}
+        self.echoes.clear()
+        self.forget_feeds()
+
+    def forget(self) -> None:
+        self.valid.clear()
+        self.forget_runs()

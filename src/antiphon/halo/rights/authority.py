@@ -77,11 +77,15 @@ class Authority:
         self._known = Answers()
         self._settled = True
         self._untaken: Authority | None = None  # the same acts, without those that take something away
+        self._last: Stamp | None = None  # the newest grant or policy that is settled
+        self._fresh: list[Act] = []  # grants and policies that are not settled yet
+        self._doubt: Stamp | None = None  # answers about grants from here on are to be forgotten
+        self._first_policy: Stamp | None = None
         self.version = 0  # grows whenever an answer about a feed or an identity may have changed
 
     def add(self, acts: Iterable[Act]) -> None:
         """Take more acts, and forget the answers that they may change. Acts about epochs change no rights."""
-        forget, fresh = False, []
+        fresh = []
         for act in acts:
             self._by_position[act.position] = act
             if not isinstance(act.claim, EpochAct):
@@ -95,36 +99,45 @@ class Authority:
             claim = act.claim
             if act.admission is not None:
                 self._own(act, act.admission)
-            forget = forget or (bool(self.narrowings) and isinstance(claim, MemberAdmission | GroupAdmission))
             if isinstance(claim, PartyGenesis):
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
                     self.genesis = act
                     if not claim.parent:  # a child's founder has the roles that the parent gives, and no others
-                        self.granted.add(act)
+                        self._grant(act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
-                self.granted.add(act)
+                self._grant(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
                 self._own(act, claim)
             elif isinstance(claim, Narrowing):
                 self.narrowings.add(act, by_writer=self.signed_by_writer(act))
-                forget = True
+                self._known.forget_runs()
+                for grant in self.grants_to(claim.subject)[:1]:  # all that rests on the subject is younger
+                    self.forget(grant.stamp)
             elif isinstance(claim, Policy):
-                self.policies.append(act)
-                if claim.tightens:
-                    self._tightenings.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
-                forget = True
+                self._set_policy(act, claim)
             elif isinstance(claim, FeedEnd):
                 self._ends.append(act)
-                forget = True
+                self.forget()
             elif isinstance(claim, Equivocated):
                 self.fork(claim.feed, claim.length, act.position)
-                forget = True
             elif isinstance(claim, Erasure):
                 self.erasures.append(act)
         if self._untaken is not None:
             self._untaken.add(self._giving(fresh))
-        if forget:
-            self.forget()
+
+    def _grant(self, act: Act) -> None:
+        self.granted.add(act)
+        self._fresh.append(act)
+        if self.narrowings:  # one that a narrowing had not seen may keep a feed open
+            self.forget(act.stamp)
+
+    def _set_policy(self, act: Act, claim: Policy) -> None:
+        self.policies.append(act)
+        self._fresh.append(act)
+        self._first_policy = act.stamp if self._first_policy is None else min(act.stamp, self._first_policy)
+        if claim.tightens:
+            self._tightenings.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
+            self.forget(self._first_policy)
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
@@ -157,9 +170,13 @@ class Authority:
             return False
         return not self.granted.expiring
 
-    def forget(self) -> None:
-        """Forget all answers: something that they depend on has changed."""
-        self._known.forget()
+    def forget(self, since: Stamp | None = None) -> None:
+        """Forget the answers about grants from a stamp on, or all: something that they depend on has changed."""
+        if since is None or self.parent is not None:
+            self._known.forget()
+            self._last = self._doubt = None
+        else:
+            self._doubt = since if self._doubt is None else min(since, self._doubt)
         self._settled = False
         if self.parent is not None:
             self._untaken = None
@@ -218,13 +235,22 @@ class Authority:
         """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
         if self._settled:
             return
-        self.granted.clear()
-        self._policies.clear()
-        acts = [*self.policies, *chain.from_iterable(self.granted.all.values())]
+        acts, last = self._fresh, self._last
+        if self._doubt is not None and last is not None and self._doubt <= last:
+            self._known.forget_since(self._doubt, self._by_position)
+            last = None
+        self._doubt = None
+        if last is None or self.parent is not None or any(act.stamp < last for act in acts):
+            self.granted.clear()
+            self._policies.clear()
+            acts = [*self.policies, *chain.from_iterable(self.granted.all.values())]
         if self.parent is not None:
             self.parent.settle()
             acts += chain.from_iterable(self.parent.granted.all.values())
-        for act in sorted(acts, key=lambda act: act.stamp):
+        acts = sorted(acts, key=lambda act: act.stamp)
+        self._fresh = []
+        self._last = acts[-1].stamp if acts else last
+        for act in acts:
             if isinstance(act.claim, Policy):
                 if self.valid_policy(act):
                     self._policies.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
