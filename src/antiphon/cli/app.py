@@ -120,9 +120,10 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     ]
 
     def people() -> None:
-        shown = Table("feed", "from", "blocks", "reason")
+        shown = Table("feed", "from", "blocks", "given by", "reason")
         for refusal in listed.refusals:
-            shown.add_row(refusal.feed.hex()[:8], str(refusal.seq), str(refusal.count), escape(refusal.reason))
+            place = refusal.feed.hex()[:8], str(refusal.seq), str(refusal.count)
+            shown.add_row(*place, refusal.source.hex()[:8], escape(refusal.reason))
         out.print(shown)
         if listed.dropped:
             out.print(f"{listed.dropped} older ones are not kept")
