@@ -93,19 +93,21 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
 def nothing_dropped(stage: Stage) -> Iterator[str]:
     """A post or an appended element shows in its item, unless it was removed or erased, or its item deleted.
 
+    If a liar or a revoked member began the item, it shows in some item: of two geneses of one id, one gets another id.
     `one_history` checks that all peers show the same; this law finds what all peers have dropped.
     """
     load, honest, gone = stage.workload, {peer.name for peer in stage.honest()}, stage.account.names
-    steady = {item for item, maker in load.makers.items() if maker in honest - gone and item not in load.deleted}
-    first, shown = stage.honest()[0], dict[bytes, str]()
+    steady = {item for item, maker in load.makers.items() if maker in honest - gone}
+    first = stage.honest()[0]
+    shown = {item: repr(_value(first, item)) for item in first.party.items()}
+    everything = "".join(shown.values())
     for written in load.written:
-        here = written.peer in honest and written.item in steady and stage.ends.counts(written)
+        here = written.peer in honest and written.item not in load.deleted and stage.ends.counts(written)
         if not (written.stays and here) or written.token in load.taken_away or written.place in load.erased:
             continue
-        if written.item not in shown:
-            shown[written.item] = repr(_value(first, written.item))
-        if written.token not in shown[written.item]:
-            yield f"item {written.item.hex()} lacks {written.token}: {shown[written.item]:.200}"
+        if written.token not in (shown.get(written.item, "") if written.item in steady else everything):
+            text = repr(_value(first, written.item))
+            yield f"item {written.item.hex()} lacks {written.token} of {written.peer}: {text:.200}"
 
 
 def who_may_write_can(stage: Stage) -> Iterator[str]:

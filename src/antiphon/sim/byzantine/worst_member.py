@@ -16,6 +16,7 @@ from antiphon.testing.spans import Forged, SpanWriter
 
 _GREAT_STEP = (1 << 32) - 2
 _EDITOR = frozenset({Role.EDITOR})
+_MODELS = ("antiphon/array", "antiphon/messenger", "antiphon/object", "antiphon/text")
 
 
 def runaway_control(foe: Attacker) -> None:
@@ -92,16 +93,16 @@ def strangers(foe: Attacker) -> None:
 
 
 def two_models(foe: Attacker) -> None:
-    """Begin one item twice, on two branches of a feed: as a text and as an object. Others may write to either."""
+    """Begin one item twice, with two models, on two branches of a feed. Others write to what each of them holds."""
     writer = _second_feed(foe, FeedKind.DATA)
     seen, nonce, names = foe.peer.member.machine.entries(), foe.chance.randbytes(16), foe.names()
     lamport = 1 + max(entry.lamport for entry in seen)
     item = ItemId.derive(lamport, party=foe.peer.key, feed=writer.pair.key, nonce=nonce)
-    half = len(names) // 2
-    for models, shown in ((("antiphon/text",), names[:half]), (("antiphon/object",), names[half:])):
-        drafts = [Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1))) for model in models]
+    half = max(1, len(names) // 2)
+    for model, shown in zip(foe.chance.sample(_MODELS, 2), (names[:half], names[half:]), strict=True):
         branch = SpanWriter(writer.pair, foe.peer.key, seed=foe.chance.randrange(1 << 32))
-        foe.push(shown, *branch.extend(drafts, seen=seen))
+        genesis = Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1)))
+        foe.push(shown, *branch.extend([genesis], seen=seen))
     foe.bait(item)
 
 
