@@ -61,16 +61,17 @@ _USUAL: tuple[Attack, ...] = (
     forks.forked_thrice,
 )
 #: Attacks that are drawn one by one, each with a random generator of its own: a new one changes no other run.
-_FURTHER: tuple[Attack, ...] = ()
+_FURTHER: tuple[Attack, ...] = (
+    worst_member.too_many_feeds,
+    worst_member.strangers,
+    worst_member.two_models,
+    worst_member.much_seen,
+)
 #: Attacks that are not drawn yet: rules against them are being built.
 _AWAITED: tuple[Attack, ...] = (
     worst_member.runaway_control,
     worst_member.runaway_data,
     worst_member.branch_for_one,
-    worst_member.too_many_feeds,
-    worst_member.strangers,
-    worst_member.two_models,
-    worst_member.much_seen,
 )
 _LIKELY = 0.08  # that an act has one of the further attacks, for each of them
 
