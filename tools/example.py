@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from antiphon.core.cid import DAG_CBOR, Cid, encode_node
 from antiphon.core.ids import ItemId
+from antiphon.model.message import Genesis, write_genesis
 from antiphon.testing.parties import pair_of
 
 # Keys depend on their names alone: the seed is SHA-256 of the name.
@@ -17,7 +18,8 @@ BOB, BOB_DATA = pair_of("bob"), pair_of("bob laptop data")
 TEAM = pair_of("team")
 CLUB, CLUB_CONTROL = pair_of("club"), pair_of("club control")
 NOW_MS = 1_700_000_000_000
-ITEM = ItemId.derive(2, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16)))
+GENESIS = write_genesis(Genesis(bytes(range(16)), "antiphon/text", 1, bytes(16)))
+ITEM = ItemId.derive(2, party=PARTY.key, feed=DATA.key, genesis=GENESIS)
 PASSPHRASE = "correct horse battery staple"  # the one that everybody knows
 BOX_KEY = bytes(range(32))
 SNAPSHOT = Cid.of(encode_node({"items": []}), DAG_CBOR)

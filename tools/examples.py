@@ -28,6 +28,7 @@ from tools.example import (
     CLUB_CONTROL,
     CONTROL,
     DATA,
+    GENESIS,
     ITEM,
     LAPTOP,
     NOW_MS,
@@ -108,7 +109,7 @@ def core_examples() -> dict[str, Example]:
         "signature": Example(ALICE.sign(b"hello"), lambda data: holds(verify(ALICE.key, b"hello", data), data)),
         "item-id": Example(
             bytes(ITEM),
-            lambda data: ItemId.derive(ItemId(data).lamport, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16))),
+            lambda data: ItemId.derive(ItemId(data).lamport, party=PARTY.key, feed=DATA.key, genesis=GENESIS),
         ),
         "stamp": Example(stamp.encode(), lambda data: Stamp.decode(data).encode()),
         "timeframe": Example(timeframe.encode(), lambda data: Timeframe.decode(data).encode()),
@@ -132,10 +133,9 @@ def messages() -> dict[str, bytes]:
     """One message of each kind."""
     signed = credential.sign(PARTY.key, MemberAdmission(bytes(BOB.key), frozenset({Role.EDITOR})), [LAPTOP])
     wrapped = credential_pb2.SignedCredential.FromString(signed)
-    genesis = message_pb2.Genesis(nonce=bytes(range(16)), model="antiphon/text", version=1, parent=bytes(16))
     return {
         "message-credential": message(message_pb2.Message(credential=wrapped)),
-        "message-genesis": message(message_pb2.Message(genesis=genesis)),
+        "message-genesis": GENESIS,
         "message-change": message(message_pb2.Message(change=message_pb2.Change(deleted=True))),
         "message-mutation": message(message_pb2.Message(mutation=b"hello")),
         "message-metadata": message(message_pb2.Message(metadata=b"hello")),

@@ -253,7 +253,8 @@ def item_of(
         notes.append(Note(Kind.MUTATION, 2 + seq, A, seq, NOW_MS, wrap(Kind.MUTATION, mutation)))
     for seq, (kind, message) in enumerate(others):
         notes.append(Note(kind, 9 + seq, B, seq, NOW_MS, message))
-    folded = fold(bytes(PARTY.key), ITEM, None, notes, MODELS)
+    item = ItemId.derive(2, party=PARTY.key, feed=A, genesis=genesis)
+    folded = fold(bytes(PARTY.key), item, None, notes, MODELS)
     assert folded.item is not None
     assert not folded.verdicts
     return folded.item
@@ -282,10 +283,11 @@ def epoch_items() -> tuple[bytes, ItemState]:
     def said(lamport: int, feed: bytes, seq: int, mutation: bytes) -> Note:
         return Note(Kind.MUTATION, lamport, feed, seq, NOW_MS, wrap(Kind.MUTATION, mutation))
 
-    base = item_codec.snapshot(item_of(Last.name, [b"one", b"two"], []))
-    raw, _ = fold_epoch(bytes(PARTY.key), ITEM, base, [said(3, B, 0, b"three")], MODELS, ())
+    last = item_of(Last.name, [b"one", b"two"], [])
+    base = item_codec.snapshot(last)
+    raw, _ = fold_epoch(bytes(PARTY.key), last.id, base, [said(3, B, 0, b"three")], MODELS, ())
     kept = item_codec.restore(item_codec.snapshot(item_of(Tally.name, [b"\x02"], [])), MODELS)
-    fold(bytes(PARTY.key), ITEM, kept, [said(2, B, 0, b"\x03")], MODELS)
+    fold(bytes(PARTY.key), kept.id, kept, [said(2, B, 0, b"\x03")], MODELS)
     assert raw is not None
     return raw, kept
 

@@ -36,7 +36,7 @@ from antiphon.schema.canonical_json import digest_of
 from antiphon.schema.definition import Schema
 from antiphon.schema.document import from_document, to_document
 
-OTHER = ItemId.derive(3, party=PARTY.key, feed=BOB_DATA.key, nonce=bytes(16))
+OTHER = ItemId.derive(3, party=PARTY.key, feed=BOB_DATA.key, genesis=bytes(16))
 DUE = datetime(2023, 11, 14, tzinfo=UTC)
 
 #: The ten tasks under the item of the other examples that are due first, without those that are done.

@@ -97,8 +97,9 @@ def write_items(team: Team, items: int, mutations: int, chance: random.Random) -
     for nth in range(total):
         if len(ids) * total <= nth * items:
             nonce, model = chance.randbytes(NONCE_SIZE), _MODELS[int(chance.random() * len(_MODELS))]
-            item = ItemId.derive(team.stamp.lamport, party=team.party, feed=team.feed, nonce=nonce)
-            team.add(Kind.GENESIS, item, write_genesis(Genesis(nonce, model.name, model.version)))
+            message = write_genesis(Genesis(nonce, model.name, model.version))
+            item = ItemId.derive(team.stamp.lamport, party=team.party, feed=team.feed, genesis=message)
+            team.add(Kind.GENESIS, item, message)
             ids.append(bytes(item))
             states.append((model, model.initial()))
         else:

@@ -87,8 +87,8 @@ class Mallory:
         """Create an item, and return its id."""
         nonce = sha256(f"{model} {number}".encode()).digest()[:16]
         lamport = self.feeds.record(self.data.feed).lamport + 1
-        item = bytes(ItemId.derive(lamport, party=self.party, feed=self.data.feed, nonce=nonce))
         message = write_genesis(Genesis(nonce, model, 1, parent))
+        item = bytes(ItemId.derive(lamport, party=self.party, feed=self.data.feed, genesis=message))
         self.data.extend([Draft(Kind.GENESIS, item, message)])
         self.created.append(item)
         self.spent += OVERHEAD + len(message)

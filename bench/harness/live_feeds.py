@@ -57,8 +57,9 @@ class Scribe:
 
     def create(self, model: str, version: int, nonce: bytes) -> bytes:
         """The genesis of an item."""
-        item = ItemId.derive(self.stamp.lamport, party=self.party, feed=self.feed, nonce=nonce)
-        self.add(Kind.GENESIS, item, write_genesis(Genesis(nonce, model, version)))
+        message = write_genesis(Genesis(nonce, model, version))
+        item = ItemId.derive(self.stamp.lamport, party=self.party, feed=self.feed, genesis=message)
+        self.add(Kind.GENESIS, item, message)
         return bytes(item)
 
     def mutate(self, item: bytes, mutation: bytes) -> Stamp:

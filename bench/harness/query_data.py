@@ -125,8 +125,9 @@ class _Pen:
         self, kind: str, values: Mapping[Any, Any], parent: bytes = b"", link: tuple[bytes, bytes] | None = None
     ) -> bytes:
         scribe, nonce = self._scribe, self._chance.randbytes(NONCE_SIZE)
-        item = ItemId.derive(scribe.stamp.lamport, party=scribe.party, feed=scribe.feed, nonce=nonce)
-        scribe.add(Kind.GENESIS, item, write_genesis(Genesis(nonce, OBJECT.name, OBJECT.version, parent, link)))
+        message = write_genesis(Genesis(nonce, OBJECT.name, OBJECT.version, parent, link))
+        item = ItemId.derive(scribe.stamp.lamport, party=scribe.party, feed=scribe.feed, genesis=message)
+        scribe.add(Kind.GENESIS, item, message)
         scribe.add(Kind.METADATA, item, wrap(Kind.METADATA, META.set(META.initial(), "type", kind, feed=scribe.feed)))
         if values:
             scribe.mutate(item, OBJECT.update(OBJECT.initial(), values, feed=scribe.feed))

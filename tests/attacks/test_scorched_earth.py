@@ -202,8 +202,9 @@ def test_a_reader_takes_no_room_in_snapshots(peers: Peers) -> None:
     rhoda = peers.add("rhoda", Role.READER)
     feed = feed_of(rhoda)  # opens it
     lamport = 1 + max(entry.lamport for entry in member(rhoda).machine.entries())
-    item = ItemId.derive(lamport, party=rhoda.party.key, feed=feed, nonce=b"n" * 16)
-    (block,) = rhoda.forge(Draft(Kind.GENESIS, item, write_genesis(Genesis(b"n" * 16, "antiphon/object", 1))))
+    message = write_genesis(Genesis(b"n" * 16, "antiphon/object", 1))
+    item = ItemId.derive(lamport, party=rhoda.party.key, feed=feed, genesis=message)
+    (block,) = rhoda.forge(Draft(Kind.GENESIS, item, message))
     assert block.lamport == lamport
     epoch(peers)
     base = alice.epochs.base

@@ -20,7 +20,7 @@ from antiphon.model.message import Change, Genesis, Note, wrap, write_change, wr
 
 PARTY = sha256(b"party").digest()
 FEEDS = [bytes([number]) * 32 for number in (1, 2, 3, 4)]
-GROUP, OUTSIDE = b"G" * 32, ItemId.derive(1, party=PARTY, feed=b"o" * 32, nonce=bytes(16))
+GROUP, OUTSIDE = b"G" * 32, ItemId.derive(1, party=PARTY, feed=b"o" * 32, genesis=bytes(16))
 NAMES = ("antiphon/object", "antiphon/text", "antiphon/messenger", "test/moves", "test/jottings", "test/unknown")
 MODELS = ModelFactory.standard()
 MODELS.register(Moves)
@@ -62,12 +62,13 @@ class History:
         self.replicas = [Replica(feed) for feed in FEEDS]
         self.seen: dict[Stamp, set[Stamp]] = {}
         nonce, creator = self.chance.randbytes(16), self.chance.choice(self.replicas)
-        self.item = ItemId.derive(1, party=PARTY, feed=creator.feed, nonce=nonce)
+        message = write_genesis(Genesis(nonce, model, 1))
+        self.item = ItemId.derive(1, party=PARTY, feed=creator.feed, genesis=message)
         if model == "system":
             self.item, self.model = SYSTEM_ITEM, META.name
         else:
             self.model = model
-            self._write(creator, Kind.GENESIS, write_genesis(Genesis(nonce, model, 1)))
+            self._write(creator, Kind.GENESIS, message)
             for replica in self.replicas:
                 replica.known = list(creator.known)
         talk = [self.chance.choice((0.05, 0.5, 0.9)) for _ in FEEDS]

@@ -9,6 +9,7 @@ from typing import Any
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import Folded, ItemState, fold
 from antiphon.model.message import Change, Genesis, Note, wrap, write_change, write_genesis
@@ -19,9 +20,8 @@ PARTY = sha256(b"party").digest()
 ALICE = sha256(b"alice").digest()
 A, B, C = sorted(sha256(name).digest() for name in (b"alice", b"bob", b"carol"))
 NONCE = b"n" * 16
-ITEM = ItemId.derive(1, party=PARTY, feed=A, nonce=NONCE)
-OTHER = ItemId.derive(2, party=PARTY, feed=A, nonce=NONCE)
-THIRD = ItemId.derive(3, party=PARTY, feed=A, nonce=NONCE)
+OTHER = ItemId.derive(2, party=PARTY, feed=A, genesis=NONCE)
+THIRD = ItemId.derive(3, party=PARTY, feed=A, genesis=NONCE)
 
 
 class Log(Model[list[bytes]]):
@@ -102,8 +102,26 @@ def changed(lamport: int, feed: bytes, seq: int, change: Change, void: str = "")
     return Note(Kind.CHANGE, lamport, feed, seq, 79, write_change(change), void)
 
 
-def run(notes: Sequence[Note], item: ItemState | None = None, item_id: bytes = ITEM) -> Folded:
-    return fold(PARTY, item_id, item, notes, MODELS)
+def item_of(genesis: Note) -> ItemId:
+    """The id of the item that a genesis begins."""
+    assert genesis.message is not None
+    return ItemId.derive(genesis.lamport, party=PARTY, feed=genesis.feed, genesis=genesis.message)
+
+
+def item_in(notes: Sequence[Note], base: bytes | None = None) -> bytes:
+    """The item of a base, or the one that the first genesis among these messages begins; `ITEM` without any."""
+    if base is not None:
+        return item_codec.restore(base, MODELS).id
+    begun = next((note for note in notes if note.kind == Kind.GENESIS and note.message is not None), None)
+    return ITEM if begun is None else item_of(begun)
+
+
+def run(notes: Sequence[Note], item: ItemState | None = None, item_id: bytes = b"") -> Folded:
+    """Fold messages to an item: this one, else the one that the first genesis among them begins."""
+    return fold(PARTY, item_id or (item_in(notes) if item is None else item.id), item, notes, MODELS)
+
+
+ITEM = item_of(genesis())
 
 
 def state_of(notes: Sequence[Note], **options: Any) -> ItemState:

@@ -21,10 +21,14 @@ from antiphon.model.model import InvalidMutation
 
 PARTY = sha256(b"party").digest()
 A, B, C = sorted(sha256(name).digest() for name in (b"alice", b"bob", b"carol"))
-ITEM = ItemId.derive(1, party=PARTY, feed=A, nonce=bytes(16))
 MODELS = ModelFactory.standard()
 KEYS = st.lists(st.binary(min_size=32, max_size=32), max_size=5, unique=True).map(lambda keys: tuple(sorted(keys)))
 CUTS = st.dictionaries(st.binary(min_size=32, max_size=32), st.integers(0, (1 << 64) - 1), max_size=5)
+
+
+def item_of(genesis: Note) -> ItemId:
+    assert genesis.message is not None
+    return ItemId.derive(1, party=PARTY, feed=A, genesis=genesis.message)
 
 
 def authors(feed: bytes, seq: int) -> Author:
@@ -44,7 +48,7 @@ def guarded(model: str = "antiphon/object", *notes: Note) -> ItemState:
         changed(4, C, 0, Access((), (B,), ((A, 2), (B, 2)))),
         changed(5, b"x" * 32, 0, Access((b"x" * 32,))),
     )
-    item = fold(PARTY, ITEM, None, [first, *changes, *notes], MODELS, authors, whole=True).item
+    item = fold(PARTY, item_of(first), None, [first, *changes, *notes], MODELS, authors, whole=True).item
     assert item is not None
     return item
 
@@ -106,7 +110,7 @@ def test_what_comes_after_a_snapshot_is_judged_as_before_it() -> None:
     late = [changed(3, B, 2, Access((B,))), changed(6, C, 1, Access((), (b"g" * 32,), ((A, 2), (B, 2), (C, 1))))]
     wanted = item_codec.snapshot(guarded("antiphon/object", *late))
     item = item_codec.restore(item_codec.snapshot(guarded()), MODELS)
-    folded = fold(PARTY, ITEM, item, late, MODELS, authors)
+    folded = fold(PARTY, item.id, item, late, MODELS, authors)
     assert folded.item is not None
     assert item_codec.snapshot(folded.item) == wanted
 
@@ -171,7 +175,7 @@ def test_a_list_of_somebody_in_as_many_groups_as_count_goes_round() -> None:
     groups = tuple(number.to_bytes(32, "big") for number in range(GROUPS_MAX))
     first = Note(Kind.GENESIS, 1, A, 0, 5, write_genesis(Genesis(bytes(16), "antiphon/object", 1)))
     notes = [first, changed(2, A, 1, Access((B,)))]
-    item = fold(PARTY, ITEM, None, notes, MODELS, lambda feed, seq: Author(feed, groups), whole=True).item
+    item = fold(PARTY, item_of(first), None, notes, MODELS, lambda feed, seq: Author(feed, groups), whole=True).item
     assert item is not None
     again = item_codec.decode(item_codec.encode(item), MODELS)
     assert again.access is not None

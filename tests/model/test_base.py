@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.model.item_messages import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
+from tests.model.item_messages import MODELS, PARTY, A, B, C, Log, changed, genesis, item_in, run, said
 from tests.party.histories import Jottings, Moves
 
 from antiphon.core.errors import BadEncoding
@@ -50,7 +50,7 @@ class Piles(Moves):
 
 def epoch(base: bytes | None, *notes: Note, discard: Discard | None = None) -> bytes:
     ordered = sorted(notes, key=lambda note: note.stamp)
-    data, _ = fold_epoch(PARTY, ITEM, base, ordered, MODELS, MODELS.keys, discard=discard)
+    data, _ = fold_epoch(PARTY, item_in(ordered, base), base, ordered, MODELS, MODELS.keys, discard=discard)
     assert data is not None
     return data
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.model.item_messages import ITEM, OTHER, PARTY, A, B, C, Kept, KeptInAnyOrder, Log, changed, genesis, said
+from tests.model.item_messages import (
+    ITEM,
+    OTHER,
+    PARTY,
+    A,
+    B,
+    C,
+    Kept,
+    KeptInAnyOrder,
+    Log,
+    changed,
+    genesis,
+    item_in,
+    said,
+)
 
 from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
 from antiphon.core.ids import SYSTEM_ITEM
@@ -32,7 +46,7 @@ WORDS = [genesis(), said(2, A, 1, b"a"), said(3, B, 0, b"b")]
 def epoch(
     base: bytes | None, notes: list[Note], *, raw: bool = False, models: ModelFactory = MODELS, **options: Any
 ) -> bytes:
-    data, _ = fold_epoch(PARTY, ITEM, base, notes, models, () if raw else MODELS.keys, **options)
+    data, _ = fold_epoch(PARTY, item_in(notes, base), base, notes, models, () if raw else MODELS.keys, **options)
     assert data is not None
     return data
 
@@ -55,11 +69,11 @@ def test_the_state_that_came_with_the_bytes_is_not_restored_from_them(monkeypatc
     name = META.set(META.initial(), "name", "x", feed=A)
     first = [genesis(META.name), said(2, A, 1, name)]
     later = [said(3, A, 2, META.set(META.initial(), "name", "y", feed=A))]
-    data, _, state = fold_on(None, PARTY, ITEM, None, first, MODELS, MODELS.keys)
+    data, _, state = fold_on(None, PARTY, item_in(first), None, first, MODELS, MODELS.keys)
     assert data is not None
     wanted = epoch(data, later)
     monkeypatch.setattr(item_codec, "restore", None)
-    assert fold_on(state, PARTY, ITEM, data, later, MODELS, MODELS.keys).data == wanted
+    assert fold_on(state, PARTY, item_in(first), data, later, MODELS, MODELS.keys).data == wanted
 
 
 def test_a_state_that_keeps_its_messages_is_restored_each_time() -> None:
@@ -69,9 +83,9 @@ def test_a_state_that_keeps_its_messages_is_restored_each_time() -> None:
 def test_a_state_of_code_that_the_epoch_does_not_list_is_not_gone_on_with() -> None:
     first = [genesis(META.name), said(2, A, 1, META.set(META.initial(), "name", "x", feed=A))]
     later = [said(3, A, 2, META.set(META.initial(), "name", "y", feed=A))]
-    data, _, state = fold_on(None, PARTY, ITEM, None, first, MODELS, MODELS.keys)
+    data, _, state = fold_on(None, PARTY, item_in(first), None, first, MODELS, MODELS.keys)
     assert state is not None
-    assert fold_on(state, PARTY, ITEM, data, later, MODELS, ()).data == epoch(data, later, raw=True)
+    assert fold_on(state, PARTY, item_in(first), data, later, MODELS, ()).data == epoch(data, later, raw=True)
 
 
 def test_messages_that_do_not_count_are_told_with_the_reason() -> None:
@@ -115,7 +129,7 @@ def test_a_model_without_a_snapshot_discards_nothing() -> None:
 
     models = ModelFactory(Tidy)
     notes = [genesis("test/tidy"), said(2, A, 1, b"a")]
-    data, _ = fold_epoch(PARTY, ITEM, None, notes, models, models.keys, discard=Discard(9))
+    data, _ = fold_epoch(PARTY, item_in(notes), None, notes, models, models.keys, discard=Discard(9))
     assert data is not None
     assert item_codec.restore(data, models).value == [b"a"]
 

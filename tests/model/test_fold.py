@@ -19,18 +19,20 @@ from tests.model.item_messages import (
     C,
     changed,
     genesis,
+    item_of,
     run,
     said,
     state_of,
 )
 
 from antiphon.core.ids import ItemId
+from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model import item_codec, late_messages
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY, NO_ITEM, fold
-from antiphon.model.message import Change, Genesis, Note, wrap, write_change, write_genesis
+from antiphon.model.message import Change, Genesis, Inception, Note, wrap, write_change, write_genesis
 from antiphon.model.object.model import ObjectModel
 
 # -- genesis (rule 5)
@@ -46,22 +48,32 @@ def test_an_item_begins_with_its_genesis() -> None:
     "note", [genesis(lamport=2), genesis(feed=B)], ids=["the lamport is not in the id", "the hash is not in the id"]
 )
 def test_an_id_cannot_be_taken(note: Note) -> None:
-    folded = run([note])
+    folded = run([note], item_id=ITEM)
     assert folded.item is None
     assert "this id is not that of the genesis" in folded.verdicts[note.stamp]
 
 
+def test_an_id_has_one_model_one_parent_and_one_pair_of_ends() -> None:
+    """Also if its writer signs two histories, with one nonce and one lamport."""
+    notes = [genesis(), genesis("test/kept"), genesis(parent=OTHER), genesis(link=(OTHER, THIRD))]
+    assert len({item_of(note) for note in notes}) == 4
+    for note in notes[1:]:
+        folded = run([note], item_id=ITEM)
+        assert folded.item is None
+        assert "this id is not that of the genesis" in folded.verdicts[note.stamp]
+
+
 def test_a_lamport_that_no_id_can_hold_is_refused_and_crashes_nothing() -> None:
-    folded = run([genesis(lamport=1 << 40)])
+    folded = run([genesis(lamport=1 << 40)], item_id=ITEM)
     assert folded.item is None
     assert "does not fit" in folded.verdicts[Stamp(1 << 40, A, 0)]
 
 
 def test_of_two_geneses_of_one_id_the_least_stamp_holds() -> None:
     """They can only be of one batch: the id holds the feed and the lamport."""
-    folded = run([genesis(parent=OTHER), genesis(parent=THIRD, seq=1), said(2, B, 0, b"a")])
+    folded = run([genesis(parent=OTHER), genesis(parent=OTHER, seq=1), said(2, B, 0, b"a")])
     assert folded.item is not None
-    assert folded.item.parent == OTHER
+    assert folded.item.genesis == Stamp(1, A, 0)
     assert list(folded.verdicts) == [Stamp(1, A, 1)]
     assert "the one with the least stamp holds" in folded.verdicts[Stamp(1, A, 1)]
 
@@ -306,25 +318,26 @@ def test_a_model_without_a_snapshot_is_the_list_of_its_messages() -> None:
 
 
 def test_a_genesis_under_itself_is_refused() -> None:
-    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
-    message = write_genesis(Genesis(bytes(16), "antiphon/object", 1, parent=item))
+    """Of a view: any other id follows from the message, which cannot hold it."""
+    pair = KeyPair.from_seed(bytes(32))
+    item = ItemId.of_view(1, party=PARTY, key=pair.key)
+    view = Inception(pair.key, pair.sign(Inception.statement(PARTY, ALICE)))
+    message = write_genesis(Genesis(b"", "antiphon/object", 1, item, view=view))
     folded = fold(PARTY, item, None, [Note(Kind.GENESIS, 1, ALICE, 0, 1, message)], ModelFactory.standard())
     assert folded.item is None
     assert "own parent" in next(iter(folded.verdicts.values()))
 
 
 def test_a_void_message_to_an_opaque_item_is_listed() -> None:
-    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
     genesis = Note(Kind.GENESIS, 1, ALICE, 0, 1, write_genesis(Genesis(bytes(16), "test/unheard", 1)))
     void = Note(Kind.MUTATION, 2, ALICE, 1, 1, wrap(Kind.MUTATION, b"x"), "no right")
-    folded = fold(PARTY, item, None, [genesis, void], ModelFactory.standard())
+    folded = fold(PARTY, item_of(genesis), None, [genesis, void], ModelFactory.standard())
     assert folded.verdicts == {void.stamp: "no right"}
 
 
 @pytest.mark.parametrize("body", [b"", b"\x22", b"\x22\x05", b"\x22\x00"])
 def test_a_body_too_short_for_anything_is_judged(body: bytes) -> None:
-    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
     genesis = Note(Kind.GENESIS, 1, ALICE, 0, 1, write_genesis(Genesis(bytes(16), "antiphon/object", 1)))
     note = Note(Kind.MUTATION, 2, ALICE, 1, 1, body)
-    folded = fold(PARTY, item, None, [genesis, note], ModelFactory.standard())
+    folded = fold(PARTY, item_of(genesis), None, [genesis, note], ModelFactory.standard())
     assert folded.verdicts[note.stamp]

@@ -22,9 +22,12 @@ from antiphon.model.message import Change, Genesis, Note, wrap, write_change, wr
 PARTY = sha256(b"party").digest()
 A, B = sorted(sha256(name).digest() for name in (b"alice", b"bob"))
 NONCE = b"n" * 16
-ITEM = ItemId.derive(1, party=PARTY, feed=A, nonce=NONCE)
-OTHER = ItemId.derive(2, party=PARTY, feed=A, nonce=NONCE)
+OTHER = ItemId.derive(2, party=PARTY, feed=A, genesis=NONCE)
 NAMES = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger", "example/unheard")
+
+
+def item_of(genesis: bytes) -> ItemId:
+    return ItemId.derive(1, party=PARTY, feed=A, genesis=genesis)
 
 
 @cache
@@ -36,7 +39,7 @@ def made(name: str, seed: int = 0) -> ItemState:
     """An item with some of everything."""
     chance = random.Random(seed)
     genesis = write_genesis(Genesis(NONCE, name, 1, OTHER, (OTHER, OTHER)))
-    item = fold(PARTY, ITEM, None, [Note(Kind.GENESIS, 1, A, 0, 5, genesis)], models()).item
+    item = fold(PARTY, item_of(genesis), None, [Note(Kind.GENESIS, 1, A, 0, 5, genesis)], models()).item
     assert item is not None
     notes = [
         Note(Kind.CHANGE, 2, A, 1, 0, write_change(Change(parent=b""))),
@@ -44,12 +47,16 @@ def made(name: str, seed: int = 0) -> ItemState:
         Note(Kind.CHANGE, 4, B, 1, 0, write_change(Change(forked_to=OTHER))),
         Note(Kind.METADATA, 5, B, 2, 0, wrap(Kind.METADATA, META.set(META.initial(), "name", "N", feed=B))),
     ]
-    fold(PARTY, ITEM, item, notes, models())
+    fold(PARTY, item.id, item, notes, models())
     for at in range(8):
         if item.model is not None:
             mutation = item.model.rehearse(item.state, chance, B)
             fold(
-                PARTY, ITEM, item, [Note(Kind.MUTATION, 6 + at, B, 3 + at, 0, wrap(Kind.MUTATION, mutation))], models()
+                PARTY,
+                item.id,
+                item,
+                [Note(Kind.MUTATION, 6 + at, B, 3 + at, 0, wrap(Kind.MUTATION, mutation))],
+                models(),
             )
     return item
 
@@ -69,7 +76,7 @@ def test_a_record_holds_everything(name: str) -> None:
 def test_the_record_of_an_item_with_mutations_alone_keeps_what_no_other_has(spoil: dict[str, Any]) -> None:
     """The short way of plain items once failed without a frame, and dropped the two flags."""
     genesis = write_genesis(Genesis(NONCE, "antiphon/object", 1))
-    item = fold(PARTY, ITEM, None, [Note(Kind.GENESIS, 1, A, 0, 5, genesis)], models()).item
+    item = fold(PARTY, item_of(genesis), None, [Note(Kind.GENESIS, 1, A, 0, 5, genesis)], models()).item
     assert item is not None
     for name, value in spoil.items():
         setattr(item, name, value)
@@ -87,7 +94,7 @@ def test_the_record_of_an_item_with_mutations_alone_is_that_of_the_library(lines
     for feed, seq in lines:
         mutation = META.set(META.initial(), "title", "Milk", feed=feed)
         notes.append(Note(Kind.MUTATION, 2 + seq, feed, seq + 1, 6, wrap(Kind.MUTATION, mutation)))
-    item = fold(PARTY, ITEM, None, notes, models()).item
+    item = fold(PARTY, item_of(genesis), None, notes, models()).item
     assert item is not None
 
     assert item_codec.encode(item) == item_codec._encode(item)
@@ -117,13 +124,14 @@ def test_a_snapshot_by_hand_is_that_of_the_library(
     acts: list[tuple[tuple[Kind, bytes], bytes, int]], parent: bytes, name: str, created: int
 ) -> None:
     """Whatever was said of the item, by whom, and when."""
-    notes = [Note(Kind.GENESIS, 1, A, 0, created, write_genesis(Genesis(NONCE, name, 1, parent)))]
+    genesis = write_genesis(Genesis(NONCE, name, 1, parent))
+    notes = [Note(Kind.GENESIS, 1, A, 0, created, genesis)]
     seqs = {A: 1}
     for (kind, message), feed, later in acts:
         seq = seqs.get(feed, 0)
         notes.append(Note(kind, notes[-1].lamport + 1 + later, feed, seq, 6, message))
         seqs[feed] = seq + 1 + later
-    item = fold(PARTY, ITEM, None, notes, models()).item
+    item = fold(PARTY, item_of(genesis), None, notes, models()).item
     assert item is not None
     assert item.model is not None
     library = item_codec._snapshot(item, ())

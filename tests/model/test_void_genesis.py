@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from tests.model.item_messages import ITEM, MODELS, OTHER, PARTY, THIRD, A, B, C, changed, genesis, run, said
+from tests.model.item_messages import MODELS, OTHER, PARTY, THIRD, A, B, C, changed, genesis, item_in, run, said
 
+from antiphon.core.ids import ItemId
+from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, because
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
@@ -16,7 +18,7 @@ from antiphon.model import item_codec
 from antiphon.model.access import Access, Author
 from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.fold import HIDDEN, NO_ITEM, Folded, ItemState, fold
-from antiphon.model.message import Change, Note, wrap
+from antiphon.model.message import Change, Genesis, Inception, Note, wrap, write_genesis
 from antiphon.model.object.model import ObjectModel
 
 ALL = frozenset((name, version) for name, version, _ in MODELS.codecs)
@@ -26,7 +28,7 @@ ERASED = because(Reason.ERASED, "it was erased")
 
 def whole(notes: Sequence[Note], base: bytes | None = None) -> Folded:
     state = None if base is None else item_codec.restore(base, MODELS)
-    return fold(PARTY, ITEM, state, sorted(notes, key=lambda note: note.stamp), MODELS, whole=True)
+    return fold(PARTY, item_in(notes, base), state, sorted(notes, key=lambda note: note.stamp), MODELS, whole=True)
 
 
 def one_by_one(notes: Sequence[Note], base: bytes | None = None) -> tuple[ItemState | None, dict[Stamp, str]]:
@@ -76,7 +78,7 @@ def test_nothing_else_does(note: Note) -> None:
 def test_a_second_device_of_the_creator_does_not() -> None:
     notes = [genesis(void=ERASED), said(3, B, 0, b"b")]
     one = Author(b"an identity")
-    assert fold(PARTY, ITEM, None, notes, MODELS, lambda feed, seq: one, whole=True).item is None
+    assert fold(PARTY, item_in(notes), None, notes, MODELS, lambda feed, seq: one, whole=True).item is None
 
 
 def test_a_message_that_the_model_or_the_access_list_refuses_does() -> None:
@@ -90,12 +92,19 @@ def test_a_message_that_the_model_or_the_access_list_refuses_does() -> None:
 
 
 def test_of_two_geneses_of_one_id_the_least_stamp_holds_also_if_it_is_void() -> None:
-    """Else the creator could give the item that others built on another model, by erasing the first genesis."""
-    two = [genesis(void=ERASED), genesis("test/kept", seq=1), said(2, B, 0, b"b")]
-    item = whole(two).item
+    """Of a view, two geneses may name two models: its id follows from its key. Else the creator could give the item
+    that others built on another model, by erasing the first.
+    """
+    pair = KeyPair.from_seed(bytes(32))
+    view = Inception(pair.key, pair.sign(Inception.statement(PARTY, A)))
+    messages = [write_genesis(Genesis(b"", name, 1, view=view)) for name in ("test/log", "test/kept")]
+    first, second = (Note(Kind.GENESIS, 1, A, seq, 7, message) for seq, message in enumerate(messages))
+    two = [first._replace(void=ERASED), second]
+    item_id = ItemId.of_view(1, party=PARTY, key=pair.key)
+    item = run([*two, said(2, B, 0, b"b")], item_id=item_id).item
     assert item is not None
     assert item.name == "test/log"
-    assert whole(two[:2]).item is None
+    assert run(two, item_id=item_id).item is None
 
 
 @pytest.mark.parametrize("model", ["test/log", "test/kept", "test/any", "test/arrivals"])
@@ -126,7 +135,7 @@ def test_every_order_of_arrival_gives_the_same_bytes_and_verdicts(model: str, re
 
 
 def at_epoch(notes: Sequence[Note], base: bytes | None = None) -> bytes | None:
-    return fold_epoch(PARTY, ITEM, base, sorted(notes, key=lambda note: note.stamp), MODELS, ALL)[0]
+    return fold_epoch(PARTY, item_in(notes, base), base, sorted(notes, key=lambda note: note.stamp), MODELS, ALL)[0]
 
 
 @pytest.mark.parametrize("reason", [ERASED, PAST_CUT, LOST_RIGHT])
@@ -161,7 +170,7 @@ def test_an_epoch_does_not_keep_a_genesis_that_never_was_right() -> None:
 def test_what_an_epoch_holds_is_final_also_of_an_item_with_a_void_genesis() -> None:
     base = at_epoch([genesis(void=ERASED), said(2, B, 0, b"b")])
     assert base is not None
-    again = whole([genesis("test/kept", seq=1), said(4, A, 2, b"a")], base)
+    again = whole([genesis(seq=1), said(4, A, 2, b"a")], base)
     assert again.item is not None
     assert again.item.value == [b"b", b"a"]
 

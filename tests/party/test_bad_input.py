@@ -73,9 +73,10 @@ def test_an_unknown_model_is_an_error_at_the_writer_and_kept_by_others(peers: Pe
         bob.party.create("example/go")
     nonce = b"n" * 16
     stamp = bob.forge(Draft(Kind.METADATA, b"x" * 16, b""))[0]
-    item = ItemId.derive(stamp.lamport + 1, party=bob.party.key, feed=stamp.feed, nonce=nonce)
+    genesis = write_genesis(Genesis(nonce, "example/go", 1))
+    item = ItemId.derive(stamp.lamport + 1, party=bob.party.key, feed=stamp.feed, genesis=genesis)
     bob.forge(
-        Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, "example/go", 1))),
+        Draft(Kind.GENESIS, item, genesis),
         mutation(item, b"moves that nobody here understands"),
     )
     assert "no such item" in only_refusal(peers, stamp)

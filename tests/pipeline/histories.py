@@ -63,8 +63,9 @@ class History:
 
     def create(self) -> None:
         lane, nonce = self.chance.randrange(len(FEEDS)), self.chance.randbytes(NONCE_SIZE)
-        item = bytes(ItemId.derive(self.lamport, party=PARTY, feed=FEEDS[lane], nonce=nonce))
         model = "antiphon/text" if self.chance.random() < 0.1 * self.wild else OBJECT.name
+        message = write_genesis(Genesis(nonce, model, 1))
+        item = bytes(ItemId.derive(self.lamport, party=PARTY, feed=FEEDS[lane], genesis=message))
         if self.chance.random() < 0.1:
             pair = KeyPair.from_seed(self.chance.randbytes(32))
             item = bytes(ItemId.of_view(self.lamport, party=PARTY, key=pair.key))
@@ -73,7 +74,7 @@ class History:
         elif self.chance.random() < 0.2 * self.wild:
             self.add(lane, Kind.MUTATION, item, wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "early", 1)))
         else:
-            self.add(lane, Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1)))
+            self.add(lane, Kind.GENESIS, item, message)
         self.items.append(item)
         for side in range(2):
             self.states[side, item] = OBJECT.initial()

@@ -1,10 +1,11 @@
 """`ItemId`: 16 bytes, the lamport of the item's genesis and then a hash.
 
 Neighbours in time are neighbours in every store, table and tree. Both parts are checked, so no other writer can take an
-id (rule 5).
+id (rule 5). The hash is over the whole genesis message, so an id has one model, one parent and one pair of ends, even
+if its writer signs two histories.
 
->>> item = ItemId.derive(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
->>> item.lamport, item.matches(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
+>>> item = ItemId.derive(7, party=b"p" * 32, feed=b"f" * 32, genesis=b"a message")
+>>> item.lamport, item.matches(7, party=b"p" * 32, feed=b"f" * 32, genesis=b"a message")
 (7, True)
 """
 
@@ -32,11 +33,11 @@ class ItemId(bytes):
         return super().__new__(cls, raw)
 
     @classmethod
-    def derive(cls, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> ItemId:
-        """Return the id of the item whose genesis is at `lamport` in `feed` and has this nonce."""
-        if len(party) != 32 or len(feed) != 32 or len(nonce) != NONCE_SIZE:
-            raise InvalidInput("an item id is derived from a party key, a feed key and a nonce of 16 bytes")
-        return cls(_prefix(lamport) + sha256(_TAG + party + feed + nonce).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
+    def derive(cls, lamport: int, *, party: bytes, feed: bytes, genesis: bytes) -> ItemId:
+        """Return the id of the item whose genesis is this message, at `lamport` in `feed`."""
+        if len(party) != 32 or len(feed) != 32:
+            raise InvalidInput("an item id is derived from a party key, a feed key and a genesis message")
+        return cls(_prefix(lamport) + sha256(_TAG + party + feed + genesis).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
 
     @classmethod
     def of_view(cls, lamport: int, *, party: bytes, key: bytes) -> ItemId:
@@ -50,9 +51,9 @@ class ItemId(bytes):
         """Lamport of the item's genesis."""
         return int.from_bytes(self[:_LAMPORT_SIZE], "big")
 
-    def matches(self, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> bool:
+    def matches(self, lamport: int, *, party: bytes, feed: bytes, genesis: bytes) -> bool:
         """True if the id is derived from these values."""
-        return self == ItemId.derive(lamport, party=party, feed=feed, nonce=nonce)
+        return self == ItemId.derive(lamport, party=party, feed=feed, genesis=genesis)
 
     def __str__(self) -> str:
         return self.hex()

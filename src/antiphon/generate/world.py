@@ -89,8 +89,8 @@ class World:
         if known and roll < VIEWS + LINKS:
             link = (known[int(chance.random() * len(known))], known[int(chance.random() * len(known))])
         nonce = chance.randbytes(NONCE_SIZE)
-        item = ItemId.derive(lamport, party=self.party, feed=log.feed, nonce=nonce)
         message = write_genesis(Genesis(nonce, model, version, parent, link))
+        item = ItemId.derive(lamport, party=self.party, feed=log.feed, genesis=message)
         return NewItem(bytes(item), message, link is not None, False)
 
 

@@ -245,7 +245,8 @@ def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> It
 def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> None:
     """Check that the id belongs to the genesis (rule 5): it follows from its position, or from a key that signs it."""
     if genesis.view is None:
-        right = ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce)
+        assert note.message is not None
+        right = ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, genesis=note.message)
     else:
         right = item_id == ItemId.of_view(note.lamport, party=party, key=genesis.view.key)
     if not right:

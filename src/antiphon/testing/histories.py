@@ -40,8 +40,8 @@ class History:
 
     def __init__(self, model: Model[Any], chance: random.Random, *, size: int, hostile: bool, void: bool) -> None:
         self.models = ModelFactory(type(model))
-        self.item = ItemId.derive(1, party=PARTY, feed=FEEDS[0], nonce=NONCE)
         genesis = write_genesis(Genesis(NONCE, model.name, model.version))
+        self.item = ItemId.derive(1, party=PARTY, feed=FEEDS[0], genesis=genesis)
         self.lines = [Line(Note(Kind.GENESIS, 1, FEEDS[0], 0, 1, genesis), frozenset())]
         self._chance = chance
         self._model = model

@@ -14,7 +14,7 @@ ALICE = b"a" * 32
 
 
 def made_at(lamport: int) -> ItemId:
-    return ItemId.derive(lamport, party=bytes(32), feed=ALICE, nonce=bytes(16))
+    return ItemId.derive(lamport, party=bytes(32), feed=ALICE, genesis=bytes(16))
 
 
 @pytest.mark.parametrize("lamport", [1, 6, 7])

@@ -274,11 +274,12 @@ def test_messages_to_an_id_before_its_genesis_count_alike_in_every_order(tmp_pat
         alice, bob, carol, dave = (peers.add(name) for name in ("alice", "bob", "carol", "dave"))
         nonce = b"n" * 16
         feed = alice.forge(Draft(Kind.MUTATION, bytes(16), b"")).feed
-        item = ItemId.derive(2, party=alice.party.key, feed=feed, nonce=nonce)
+        genesis = write_genesis(Genesis(nonce, "antiphon/object", 1))
+        item = ItemId.derive(2, party=alice.party.key, feed=feed, genesis=genesis)
         state = alice.models.get("antiphon/object").initial()
         write = wrap(Kind.MUTATION, alice.models.get("antiphon/object").set(state, "by", "bob", feed=b""))  # type: ignore[attr-defined]
         bob.forge(*[Draft(Kind.MUTATION, item, write)] * 4)  # lamports 1 to 4: before and after the genesis
-        alice.forge(Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, "antiphon/object", 1))))
+        alice.forge(Draft(Kind.GENESIS, item, genesis))
         peers.pass_on(alice, carol)
         peers.pass_on(bob, carol)
         peers.pass_on(bob, dave)

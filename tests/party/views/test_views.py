@@ -128,7 +128,7 @@ def test_an_id_of_another_key_party_or_time_is_refused(peers: Peers, alice: Peer
         ItemId.of_view(lamport, party=party, key=OTHER.key),
         ItemId.of_view(lamport, party=b"p" * 32, key=VIEW.key),
         ItemId.of_view(lamport + 5, party=party, key=VIEW.key),
-        ItemId.derive(lamport, party=party, feed=feed, nonce=bytes(16)),
+        ItemId.derive(lamport, party=party, feed=feed, genesis=bytes(16)),
     ]
     bob.forge(*(Draft(Kind.GENESIS, item, genesis(party, feed)) for item in wrong), atomic=True)
     same(peers)

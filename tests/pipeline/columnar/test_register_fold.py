@@ -91,8 +91,9 @@ def both(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> tuple[A
 
 
 def genesis_of(feed: bytes, lamport: int = 1) -> tuple[bytes, Note]:
-    item = bytes(ItemId.derive(lamport, party=PARTY, feed=feed, nonce=b"n" * NONCE_SIZE))
-    return item, Note(Kind.GENESIS, lamport, feed, 0, 5, write_genesis(Genesis(b"n" * NONCE_SIZE, OBJECT.name, 1)))
+    message = write_genesis(Genesis(b"n" * NONCE_SIZE, OBJECT.name, 1))
+    item = bytes(ItemId.derive(lamport, party=PARTY, feed=feed, genesis=message))
+    return item, Note(Kind.GENESIS, lamport, feed, 0, 5, message)
 
 
 def test_an_object_of_hundreds_of_writers_has_the_bytes_of_its_model() -> None:

@@ -102,13 +102,13 @@ class Batch:
         """Create an item, or a view if there is an inception key, and return its id."""
         party = self._engine.party
         if inception is None:
-            nonce, view = self._processor.randomness.bytes(NONCE_SIZE), None
-            item = ItemId.derive(self.lamport, party=party, feed=self.feed, nonce=nonce)
+            nonce = self._processor.randomness.bytes(NONCE_SIZE)
+            message = write_genesis(Genesis(nonce, model, version, parent, link))
+            item = ItemId.derive(self.lamport, party=party, feed=self.feed, genesis=message)
         else:
-            proof = inception.sign(Inception.statement(party, self.feed))
-            nonce, view = b"", Inception(inception.key, proof)
+            view = Inception(inception.key, inception.sign(Inception.statement(party, self.feed)))
+            message = write_genesis(Genesis(b"", model, version, parent, link, view))
             item = ItemId.of_view(self.lamport, party=party, key=inception.key)
-        message = write_genesis(Genesis(nonce, model, version, parent, link, view))
         self._touched[item] = self._engine.cache.put(Entry(item, None))
         self._add(Kind.GENESIS, item, message)
         return item

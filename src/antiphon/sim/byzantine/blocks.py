@@ -40,7 +40,7 @@ def stolen_ids(foe: Attacker) -> None:
     """Write a genesis for items that exist already, or with ids that no writer can have."""
     chance, items = foe.chance, foe.items()
     lamport = foe.peer.store.record(foe.data_feed()).lamport
-    ahead = ItemId.derive(lamport + 50, party=foe.peer.key, feed=foe.data_feed(), nonce=bytes(16))
+    ahead = ItemId.derive(lamport + 50, party=foe.peer.key, feed=foe.data_feed(), genesis=bytes(16))
     ids = [chance.choice(items) if items else bytes(16), ahead, bytes(16), b"\xff" * 16]
     for item in ids:
         models = ("antiphon/object", "antiphon/text", "no/such-model")

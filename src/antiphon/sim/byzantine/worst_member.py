@@ -93,17 +93,22 @@ def strangers(foe: Attacker) -> None:
 
 
 def two_models(foe: Attacker) -> None:
-    """Begin one item twice, with two models, on two branches of a feed. Others write to what each of them holds."""
+    """Begin items with two models on two branches of a feed, with one nonce and lamport, or under the id of the first.
+
+    Others write to what each of them holds.
+    """
     writer = _second_feed(foe, FeedKind.DATA)
     seen, nonce, names = foe.peer.member.machine.entries(), foe.chance.randbytes(16), foe.names()
     lamport = 1 + max(entry.lamport for entry in seen)
-    item = ItemId.derive(lamport, party=foe.peer.key, feed=writer.pair.key, nonce=nonce)
-    half = max(1, len(names) // 2)
+    half, first = max(1, len(names) // 2), b""
     for model, shown in zip(foe.chance.sample(_MODELS, 2), (names[:half], names[half:]), strict=True):
+        message = write_genesis(Genesis(nonce, model, 1))
+        item = bytes(ItemId.derive(lamport, party=foe.peer.key, feed=writer.pair.key, genesis=message))
+        named = first if first and foe.chance.random() < 0.3 else item
+        first = first or item
         branch = SpanWriter(writer.pair, foe.peer.key, seed=foe.chance.randrange(1 << 32))
-        genesis = Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1)))
-        foe.push(shown, *branch.extend([genesis], seen=seen))
-    foe.bait(item)
+        foe.push(shown, *branch.extend([Draft(Kind.GENESIS, named, message)], seen=seen))
+        foe.bait(named)
 
 
 def much_seen(foe: Attacker) -> None:
