@@ -1,4 +1,4 @@
-"""One id, two models: an equivocator begins an item as a text on one branch of its feed, and as an object on the other."""
+"""One id, two models: an equivocator begins an item as a text on one branch of its feed, as an object on the other."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ pytestmark = pytest.mark.slow
 
 
 class Board:
-    """A view with a lane, two cards, a link and an embedded note; and forty notes beside it."""
+    """A view with a lane, two cards, a link and an embedded note; and eighty notes beside it."""
 
     def __init__(self, peer: Peer) -> None:
-        self.others = [new(peer, f"note {number}") for number in range(40)]
+        self.others = [new(peer, f"note {number}") for number in range(80)]
         self.view = peer.party.create("antiphon/object", inception=KeyPair.from_seed(b"v" * 32))
         self.lane = new(peer, "lane", self.view)
         self.cards = [new(peer, f"card {number}", self.lane) for number in range(2)]
