@@ -115,6 +115,7 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
             "count": refusal.count,
             "reason": refusal.reason,
             "code": refusal.code,
+            "source": refusal.source.hex(),
         }
         for refusal in listed.refusals
     ]
