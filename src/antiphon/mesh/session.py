@@ -106,14 +106,16 @@ class Session:
 
     def _look(self, now_ms: int) -> None:
         """Ask again what the other end may have, if that may have changed."""
+        before = self._gate.gives
         if not self._gate.look(now_ms):
             return
+        if self._gate.gives < before:  # what waits to be sent is dropped; the rest of it is repeated after a time
+            self._queue, self._queued_size, self._replies = [], 0, []
         if self._gate.is_open:
             self._announcer.again()
             self._requester.again()
-        else:  # revoked: what waits to be sent is dropped, too
+        else:
             self._requester.close()
-            self._queue, self._queued_size, self._replies = [], 0, []
 
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
