@@ -64,7 +64,6 @@ _USUAL: tuple[Attack, ...] = (
 _FURTHER: tuple[Attack, ...] = (
     worst_member.too_many_feeds,
     worst_member.strangers,
-    worst_member.two_models,
     worst_member.much_seen,
 )
 #: Attacks that are not drawn yet: rules against them are being built.
@@ -72,6 +71,7 @@ _AWAITED: tuple[Attack, ...] = (
     worst_member.runaway_control,
     worst_member.runaway_data,
     worst_member.branch_for_one,
+    worst_member.two_models,
 )
 _LIKELY = 0.08  # that an act has one of the further attacks, for each of them
 
