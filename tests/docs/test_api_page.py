@@ -10,6 +10,7 @@ import pytest
 
 import antiphon
 from antiphon.api.epochs import PartyEpochs
+from antiphon.api.operator import PartyOperator
 from antiphon.api.typed.schemas import Schemas
 from antiphon.party.live.undo import UndoStack
 
@@ -19,13 +20,13 @@ TABLES = re.findall(r"^\| member of `(\w+)`.*\n\|[-|]+\n((?:\|.*\n)+)", PAGE, re
 
 KINDS = [antiphon.Object, antiphon.List, antiphon.Text, antiphon.Thread, antiphon.File]
 CLASSES: list[type] = [antiphon.Store, antiphon.Party, antiphon.Handle, *KINDS, antiphon.Results, antiphon.Delta]
-CLASSES += [antiphon.Subscription, PartyEpochs, Schemas, UndoStack]
+CLASSES += [antiphon.Subscription, PartyEpochs, PartyOperator, Schemas, UndoStack]
 #: Members that only `LiveQueries` calls.
 INTERNAL = {"Subscription": {"begin", "deliver", "fail", "put", "take"}}
 #: Members that instances get in `__init__`.
 ATTRIBUTES = {
     "Store": {"recovery_phrase", "path", "keys", "manager", "held_views", "registry"},
-    "Party": {"store", "schemas", "epochs", "processor", "member", "queries"},
+    "Party": {"store", "schemas", "epochs", "operator", "processor", "member", "queries"},
 }
 OPERATORS = {"in", "len", "for", "str"}
 

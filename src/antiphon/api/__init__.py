@@ -8,6 +8,7 @@ Start reading at `store.py` (`antiphon.open`), then `party.py`, then `items/hand
     child_party   child parties: parties with the members of another party
     held_views    `HeldViews` (`store.held_views`): parties of which the store holds one view alone
     erase         `Party.erase`
+    operator      `PartyOperator` (`party.operator`): costs, ignoring, ending a device, leaving
     invitation    `Invitation`: the text with which a device joins a party
     locator       `Locator`: the global address of a view
     registry      `Registry`: names of models and view classes, and the packages with their code

@@ -21,6 +21,7 @@ from antiphon.api.items.list import List
 from antiphon.api.items.object import Object, need_kind
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
+from antiphon.api.operator import PartyOperator
 from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
 from antiphon.api.query.arguments import narrow, query_from, record_class
 from antiphon.api.query.deltas import Delta, delta_of
@@ -78,6 +79,7 @@ class Party:
         self.queries = Queries(self)
         self.schemas = Schemas(self)
         self.epochs = PartyEpochs(self)
+        self.operator = PartyOperator(self)
         self._on_rollback: list[Callable[[], None]] = []
         self.parent_acts_applied = -1  # number of acts of the parent at the last `apply_parent_revocations`
 
@@ -122,11 +124,11 @@ class Party:
             self.member.admit(key, {need_role(role)})
             return Invitation(self.key, self.member.genesis_feed, self.name)
 
-    def revoke(self, identity: bytes | str) -> None:
-        """End the membership of an identity. Messages of it that have arrived on this device stay valid."""
+    def revoke(self, identity: bytes | str, *, before: Stamp | None = None) -> None:
+        """End the membership of an identity. Messages of it that are here, or those `before` one, stay valid."""
         key = need_key(identity, "whose membership ends")
         with self.processor.locked():
-            self.member.revoke(key)
+            self.member.revoke(key, before=before)
         self.refresh()
         child_party.refresh_children(self)
 
@@ -144,6 +146,7 @@ class Party:
     def refresh(self) -> int:
         """Process the messages that have arrived in the feeds. Return how many there were."""
         self.join()
+        self.operator.apply()
         taken = self.processor.process()
         self.store.held_views.step(self)
         return taken
@@ -588,8 +591,7 @@ class Party:
         """Write the party into a CAR file, which `Store.import_party` reads. Return a report.
 
         The file contains the control feeds, the last snapshot and the messages since then; with `whole`, all messages.
-        `files` includes the contents of file items, as far as they are on this device. `tick` is called with the name
-        of the current step, and how many bytes are done.
+        `files` includes the contents of file items that are here. `tick` is called with the step, and the bytes done.
         """
         return export_party(self.processor, self.member.machine, path, whole=whole, files=files, tick=tick)
 

@@ -281,6 +281,32 @@ class Store:
         """
         return self._party(which if isinstance(which, bytes) else self._named(which))
 
+    def leave(self, party: bytes) -> None:
+        """Leave a party on this device; see `PartyOperator.leave`."""
+        with self._lock:
+            known = self._parties.get(bytes(party))
+        if known is not None and known.processor.open_batch() is not None:
+            raise InvalidInput(f"party {known.key.short}: a batch is open; leave it first")
+        if known is not None:
+            known.close_subscriptions()
+        self.manager.delete(party)
+        with self._lock:
+            self._parties.pop(bytes(party), None)
+
+    def left_parties(self) -> tuple[KnownParty, ...]:
+        """List the parties that were left on this device, and can be taken back."""
+        found = (one for one in self.manager.meta.parties() if one.state is SubscriptionState.FORGOTTEN)
+        return tuple(KnownParty(one.party, one.label, one.state, False) for one in found)
+
+    def take_back(self, party: bytes | str) -> Party:
+        """Take back a party that was left here, by its key, the text of its key, or its label."""
+        key = from_any_text(party) if isinstance(party, str) else party
+        found = [one for one in self.left_parties() if one.party == key or one.label == party]
+        if len(found) != 1:
+            raise UnknownParty(f"{len(found)} parties called {party!r:.80} were left here; `left_parties` lists them")
+        self.manager.subscribe(found[0].party, again=True)
+        return self._party(bytes(found[0].party))
+
     def parties(self) -> tuple[KnownParty, ...]:
         """List all parties that this device has created or joined, open or not."""
         return self.manager.list()

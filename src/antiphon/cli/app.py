@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import epochs, generate, party_commands, sim
+from antiphon.cli import epochs, generate, operator_commands, party_commands, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -42,6 +42,7 @@ from antiphon.snapshot.blob_store import BlobStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
+party_commands.app.registered_commands += operator_commands.app.registered_commands
 app.add_typer(party_commands.app, name="party")
 app.add_typer(sim.app, name="sim")
 app.add_typer(commands.app, name="pipeline")

@@ -42,7 +42,9 @@ class PartyGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=PartyGroup, help="The parties of this home: show, export, import, verify.")
+app = typer.Typer(
+    cls=PartyGroup, help="The parties of this home: show, export, import, verify; costs, ignore, revoke, leave."
+)
 
 Target = Annotated[Path, typer.Argument(help="The file to write.", dir_okay=False)]
 Origin = Annotated[Path, typer.Argument(help="A file written by `antiphon party export`.")]

@@ -16,6 +16,7 @@ from antiphon.feed.header import NO_END, NO_HASH
 _VERSION = 1
 _WRITABLE = 1
 _RETIRED = 2
+_IGNORED = 4
 _LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQ")
 
 
@@ -47,6 +48,7 @@ class FeedRecord:
     party: bytes
     writable: bool = False  # this store writes it, with its private key
     retired: bool = False  # restored from a backup or closed: this store never writes it again
+    ignored: bool = False  # the operator of this store ignores its bodies: none is kept or taken
     start: int = 0
     start_hash: bytes = NO_HASH  # of block start - 1
     start_lamport: int = 0
@@ -86,7 +88,7 @@ class FeedRecord:
         """Encode the record for the store, with a checksum over the feed's key and the record."""
         data = _LAYOUT.pack(
             _VERSION,
-            (_WRITABLE if self.writable else 0) | (_RETIRED if self.retired else 0),
+            _WRITABLE * self.writable | _RETIRED * self.retired | _IGNORED * self.ignored,
             self.why,
             self.party,
             self.start,
@@ -113,7 +115,7 @@ class FeedRecord:
         version, flags, why, party, start, start_hash, start_lamport, length, last, lamport, signature, end = (
             _LAYOUT.unpack_from(data)
         )
-        if version != _VERSION or flags & ~(_WRITABLE | _RETIRED) or why not in _ENDS:
+        if version != _VERSION or flags & ~(_WRITABLE | _RETIRED | _IGNORED) or why not in _ENDS:
             raise CorruptBlock(
                 f"feed {feed.hex()[:8]}: its record has version {version}, flags {flags} and end {why}, which this "
                 "version does not know; use the version of Antiphon that wrote it",
@@ -125,6 +127,7 @@ class FeedRecord:
             party=party,
             writable=bool(flags & _WRITABLE),
             retired=bool(flags & _RETIRED),
+            ignored=bool(flags & _IGNORED),
             start=start,
             start_hash=start_hash,
             start_lamport=start_lamport,

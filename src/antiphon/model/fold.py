@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 NO_BODY = because(Reason.NO_BODY, "its body is not here; fetch it from a peer")
+IGNORED = because(Reason.IGNORED, "its body is ignored on this device")
 NO_ITEM = because(
     Reason.NO_ITEM, "there is no such item: its genesis is void, refused, missing, or later than this message"
 )

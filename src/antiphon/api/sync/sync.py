@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.api.held_views import learn_view_id, open_whole
 from antiphon.api.sync.store_end import StoreEnd
-from antiphon.api.sync.view_fetch import fetch_rest, fetch_view
+from antiphon.api.sync.view_fetch import fetch_dropped, fetch_rest, fetch_view
 from antiphon.core.errors import InvalidInput, RefusedBlocks
 from antiphon.mesh.admits import Access
 from antiphon.mesh.replica import Replica
@@ -156,13 +156,16 @@ class Conversation:
 
 
 def _fetch_view(giver: StoreEnd, taker: StoreEnd) -> int:
-    """Transfer the data of a held view; and the rest of the party, if the taker is to hold the whole party again."""
+    """Transfer the data of a held view, and the rest of the party if the taker is to hold the whole party again.
+
+    Of a whole party, transfer bodies that the taker had dropped, and ignores no longer.
+    """
     party, there = taker.party, giver.party
     if party is None or there is None or party.processor.is_held():
         return 0
     view = taker.store.held_views.partial_party(party)
     if view is None:
-        return 0
+        return fetch_dropped(there, party)
     came = fetch_view(there, party, view)
     if taker.store.held_views.wants_whole(party.key):
         rest, whole = fetch_rest(there, party)

@@ -67,6 +67,23 @@ def fetch_rest(giver: Party, taker: Party) -> tuple[int, bool]:
     return moved, whole
 
 
+def fetch_dropped(giver: Party, taker: Party) -> int:
+    """Fetch the bodies of feeds that the taker ignores no longer. Return how many came."""
+    moved, base = 0, taker.processor.engine.base
+    for feed in taker.operator.wanted():
+        start = max(taker.processor.store.bounds(feed).start, 0 if base is None else base.length(feed))
+        whole = True
+        for seqs in _left_out(taker.processor.store, feed, start):
+            came = _fill(giver, taker, feed, seqs)
+            moved += len(came)
+            whole = whole and came | taker.processor.authority.erased(feed) >= set(seqs)
+        if whole:
+            taker.operator.came(feed)
+    if moved:
+        taker.refresh()
+    return moved
+
+
 def _left_out(store: FeedReader, feed: bytes, start: int) -> list[list[int]]:
     """Return the seqs of the bodies that were left out, by span."""
     return [

@@ -249,6 +249,16 @@ class FeedStore(FeedReader):
 
         self._change(change)
 
+    def ignore(self, feed: bytes) -> None:
+        """Drop the bodies of a feed, and take none until `heed`. Its headers stay. `compact` then shrinks the file."""
+        if self.record(feed).writable:
+            raise InvalidInput(f"feed {feed.hex()[:8]} is written here; what a device wrote itself is not ignored")
+        self._change(lambda tables: receiving.ignore(tables, tables.record(feed), ignored=True))
+
+    def heed(self, feed: bytes) -> None:
+        """Take bodies of an ignored feed again. Those that were dropped come with `fill`."""
+        self._change(lambda tables: receiving.ignore(tables, tables.record(feed), ignored=False))
+
     def retire(self, feed: bytes) -> None:
         """Never write this feed again, for example after restoring a backup. It can still be read."""
         self._change(lambda tables: tables.put_record(replace(tables.record(feed), retired=True)))

@@ -144,7 +144,7 @@ def _compare(tables: Tables, record: FeedRecord, span: Span, stop: int, now_ms: 
                 i for i in range(0, len(mine), HASH_SIZE) if mine[i : i + HASH_SIZE] != theirs[i : i + HASH_SIZE]
             )
             return _fork(tables, record, held, span, at + index // HASH_SIZE, now_ms)
-        if held.states:
+        if held.states and not record.ignored:
             _fill(tables, held, span)
         at = upto
     return None
@@ -179,7 +179,7 @@ def _fill(tables: Tables, held: Span, span: Span) -> None:
 
 def fill(tables: Tables, record: FeedRecord, bodies: Mapping[int, bytes]) -> int:
     """Store bodies that were left out, by seq. Refuse one that does not match its header. Return how many were new."""
-    count, waiting = 0, sorted(bodies)
+    count, waiting = 0, [] if record.ignored else sorted(bodies)
     while waiting:
         held = tables.span_at(record, waiting[0])
         here = [seq for seq in waiting if seq < held.end]
@@ -221,6 +221,8 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
     # Only a credential can erase a body (rule 13). A sender's mark only means that it does not send the body.
     if span.states:
         span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
+    if record.ignored:
+        span = _bodiless(span)
     verdict = judge(span, record.lamport, lambda other: tables.frontier(span.feed, other))
     tables.append_span(record, span)
     for entry in verdict.moved.values():
@@ -255,6 +257,20 @@ def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:
     pruned = replace(record, start=before, start_hash=last.hash, start_lamport=last.lamport)
     tables.put_record(pruned)
     return pruned
+
+
+def ignore(tables: Tables, record: FeedRecord, *, ignored: bool) -> None:
+    """Drop all bodies of a feed, and take none from now on; or take them again. Erased bodies stay erased."""
+    tables.put_record(replace(record, ignored=ignored))
+    at = record.start
+    while ignored and at < record.length:
+        held = tables.span_at(record, at)
+        tables.put_span(_bodiless(held))
+        at = held.end
+
+
+def _bodiless(span: Span) -> Span:
+    return span.keeping(lambda kind, item: False)
 
 
 def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:

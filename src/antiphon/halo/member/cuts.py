@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from antiphon.core.errors import InvalidInput
+from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Flag
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import EDITORS, FeedKind, Roles
 from antiphon.halo.credentials.lists import block_count
@@ -32,6 +37,31 @@ def open_lengths(member: Membership, feeds: Iterable[tuple[bytes, Owner]]) -> di
         roles = known[owner.identity]
         if roles if owner.kind is FeedKind.CONTROL else roles & EDITORS:
             found[feed] = length
+    return found
+
+
+def earlier(member: Membership, store: FeedReader, cuts: dict[bytes, int], before: Stamp) -> dict[bytes, int]:
+    """Move cuts back to what was written before a message, by the total order: not below the last final epoch.
+
+    A batch counts as a whole or not at all. The feed in which the act will stand keeps its cut: else it would be void.
+    """
+    last = member.machine.epochs().last
+    if last is not None and before.seq < last.length(before.feed):
+        raise InvalidInput(
+            f"epoch {last.number} holds block {before.seq} of feed {before.feed.hex()[:8]}, and what it holds is "
+            "final; name a later message"
+        )
+    own = None if member.control is None else bytes(member.control.feed)
+    found = {}
+    for feed, length in cuts.items():
+        end = length
+        if feed != own:
+            floor = max(store.bounds(feed).start, 0 if last is None else last.length(feed))
+            seqs = range(floor, length)
+            end = floor + bisect_left(seqs, before, key=lambda seq, feed=feed: store.block(feed, seq).stamp)  # type: ignore[misc]
+            while floor < end < length and store.block(feed, end - 1).flags & Flag.MORE:
+                end -= 1
+        found[feed] = end
     return found
 
 

@@ -59,7 +59,7 @@ from antiphon.halo.keys.identity import Device, Identity, load_identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member import child_party, device_proof, votes
-from antiphon.halo.member.cuts import open_lengths, with_own
+from antiphon.halo.member.cuts import earlier, open_lengths, with_own
 from antiphon.halo.member.fork_reports import publish_forks, untold
 
 
@@ -211,9 +211,19 @@ class Membership:
         """Make an identity or group part of a group, by an owner's right or with the group's own key."""
         return self.write_claim(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
 
-    def revoke(self, subject: bytes, *, identity: Identity | None = None, expired: bool = False) -> Stamp:
-        """End a membership, and cut its feeds at the blocks held here. With its own `identity`, a subject leaves."""
-        return self._narrow(subject, frozenset(), identity, expired)
+    def revoke(
+        self,
+        subject: bytes,
+        *,
+        identity: Identity | None = None,
+        expired: bool = False,
+        before: Stamp | None = None,
+    ) -> Stamp:
+        """End a membership, and cut its feeds at the blocks held here. With its own `identity`, a subject leaves.
+
+        With `before`, only what was written before that message stays, as far as no final epoch holds more.
+        """
+        return self._narrow(subject, frozenset(), identity, expired, before)
 
     def demote(self, subject: bytes, roles: Iterable[Role]) -> Stamp:
         """Reduce a member to these roles. Feeds are cut at the blocks held here."""
@@ -225,11 +235,16 @@ class Membership:
         claim = Narrowing(bytes(subject), frozenset(), self._cuts(subject), group=bytes(group))
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
-    def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
-        """End a device's feeds at the blocks held here: another device in the name of its identity, or this device."""
+    def end_device(self, device: bytes, identity: Identity | None = None, *, before: Stamp | None = None) -> Stamp:
+        """End a device's feeds at the blocks held here: another device in the name of its identity, or this device.
+
+        With `before`, only what was written before that message stays, as far as no final epoch holds more.
+        """
         self.refresh()
         ended = (found for found in self.machine.authority.admissions() if found[1].device == device)
-        claim = FeedEnd(self.device.identity, bytes(device), with_own(self, open_lengths(self, ended)))
+        cuts = open_lengths(self, ended)
+        cuts = cuts if before is None else earlier(self, self._store, cuts, before)
+        claim = FeedEnd(self.device.identity, bytes(device), with_own(self, cuts))
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
@@ -350,15 +365,20 @@ class Membership:
 
     # -- inside
 
-    def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
+    def _narrow(
+        self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool, before: Stamp | None = None
+    ) -> Stamp:
         self.refresh()
         if not self.machine.authority.grants_to(subject):
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, and never was")
-        claim = Narrowing(bytes(subject), roles, self._cuts(subject), expired)
+        claim = Narrowing(bytes(subject), roles, self._cuts(subject, before), expired)
         return self.write_claim(claim, [identity.pair] if identity else [])
 
-    def _cuts(self, subject: bytes) -> dict[bytes, int]:
-        """Return the length held of every feed whose writer's rights rest on the subject."""
+    def _cuts(self, subject: bytes, before: Stamp | None = None) -> dict[bytes, int]:
+        """Return the length held of every feed whose writer's rights rest on the subject; with `before`, up to that.
+
+        Feeds of others, whose rights rest on the subject as a group, are cut where they stand.
+        """
         authority, rests = self.machine.authority, dict[bytes, bool]()
         feeds = []
         for feed, owner in authority.owners().items():
@@ -366,7 +386,11 @@ class Membership:
                 rests[owner.identity] = owner.identity == subject or authority.rests_on(owner.identity, subject)
             if rests[owner.identity]:
                 feeds.append((feed, owner))
-        return with_own(self, open_lengths(self, feeds))
+        cuts = open_lengths(self, feeds)
+        if before is not None:
+            own = {feed for feed, owner in feeds if owner.identity == subject}
+            cuts |= earlier(self, self._store, {feed: cuts[feed] for feed in own & cuts.keys()}, before)
+        return with_own(self, cuts)
 
     def lengths(self) -> Mapping[bytes, int]:
         """Return how many blocks of each feed are held; 0 for other feeds."""

@@ -12,6 +12,7 @@ demux           `ItemDemuxer`: runs of blocks → messages by item
 authors         `Authors`: a cache of message authors, for items with access lists
 cache           `ItemCache`: the open items
 cold_fold       fold of very many items at once, as in a rebuild; bypasses the cache
+fold_times      `FoldTimes`: the seconds that folding took, by feed
 forked_worker   `ForkedWorker`: a second core for `cold_fold`
 rejudge         `Rejudge`: items to fold again after late rights, forks, bodies or model code
 postings        codec of postings: where the messages of an item are

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
@@ -27,6 +28,7 @@ from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import ItemDemuxer
 from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.fold_times import FoldTimes
 from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import Lane, Run
@@ -73,6 +75,7 @@ class Engine:
         self.authors = Authors(authority)
         self._demux = ItemDemuxer()
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the latest verdict on each message, unsaved
+        self.times = FoldTimes()
         self._unsaved = 0
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
@@ -205,7 +208,9 @@ class Engine:
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
+        began = perf_counter()
         folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author)
+        self.times.charge(notes, perf_counter() - began)
         late = folded.late or (entry.orphaned and folded.state is not None)
         entry.put(folded.state)
         self.post(entry, notes)
@@ -278,7 +283,9 @@ class Engine:
         """Fold an item again from its base state and all messages outside the base, in the total order."""
         postings = self._messages.trim(self.items.postings(entry.id) + entry.postings)
         notes = self._messages.read(self._messages.outside(postings))
+        began = perf_counter()
         folded = fold(self.party, entry.id, self.based(entry.id), notes, self.models, self.author, whole=True)
+        self.times.charge(notes, perf_counter() - began)
         entry.put(folded.state)
         self.items.forget(entry.id)
         entry.postings = postings

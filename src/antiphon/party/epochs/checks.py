@@ -56,6 +56,8 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
             continue
         for span, low, high in engine.store.runs(feed, lane.state.base, length):
             if span.states and any(span.states[low:high]):
+                if engine.store.record(feed).ignored:
+                    return f"the bodies of feed {feed.hex()[:8]} are ignored here: this device attests nothing"
                 seq = span.first + next(at for at in range(low, high) if span.states[at])
                 return f"the body of block {seq} of feed {feed.hex()[:8]} is not here"
     return ""

@@ -30,6 +30,7 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
+from antiphon.model.fold import IGNORED, NO_BODY, NO_ITEM
 from antiphon.model.hierarchy import derive
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
@@ -305,7 +306,12 @@ class PartyProcessor:
         """Return refused messages, each with the reason."""
         with self.locked() as engine:
             engine.save()
-            return engine.items.refused(limit)
+            rows = engine.items.refused(limit)
+            ignored = {record.feed for record in self.store.feeds(self.key) if record.ignored}
+            return [
+                row._replace(reason=IGNORED) if row.feed in ignored and row.reason in (NO_BODY, NO_ITEM) else row
+                for row in rows
+            ]
 
     # -- items
 

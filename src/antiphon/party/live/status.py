@@ -24,6 +24,7 @@ class Status:
     refused: int
     error: str
     epoch: int = 0  # the number of the current base; 0: none
+    ignored: int = 0  # feeds whose bodies are ignored here
 
     @classmethod
     def of(cls, engine: Engine | None, error: str) -> Status:
@@ -40,4 +41,5 @@ class Status:
             engine.items.refused_count(),
             error,
             0 if engine.base is None else engine.base.number,
+            sum(record.ignored for record in engine.store.feeds(engine.party)),
         )

@@ -1,7 +1,8 @@
-"""Maintenance of a device's parties: verify epochs, collect garbage.
+"""Maintenance of a device's parties: verify epochs, collect garbage, see who costs how much.
 
 verify_epoch      `verify_epoch`, `Verifier`: recompute an epoch from its messages, and compare
 verify_report     `Verification`, `Difference`: the result, for people and as JSON
+costs             `party_costs`: what each identity costs this device
 garbage           `collect_garbage`: delete blobs that no party refers to
 referenced_blobs  the file contents that a party's items refer to
 

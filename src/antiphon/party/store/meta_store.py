@@ -352,7 +352,9 @@ def _unknown(party: PublicKey) -> StoreError:
 
 
 def _forgotten(party: PublicKey) -> StoreError:
-    return StoreError(f"party {party.short} was forgotten here; subscribe with again=True if its return is meant")
+    return StoreError(
+        f"party {party.short} was left or forgotten here; take it back (`Store.take_back`) if its return is meant"
+    )
 
 
 def _check_room(count: int, most: int, what: str) -> None:

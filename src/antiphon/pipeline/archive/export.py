@@ -223,6 +223,7 @@ def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | No
         piece.record,
         writable=False,
         retired=False,
+        ignored=False,
         start=begins.start,
         start_hash=begins.start_hash,
         start_lamport=begins.start_lamport,

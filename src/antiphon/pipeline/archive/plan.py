@@ -73,7 +73,7 @@ def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
             elif row is not None:
                 plan.kept[record.feed] = _newer(row, record, store.fork(record.feed))
             elif record.length:  # all blocks are pruned
-                made = replace(record, writable=False, retired=False)
+                made = replace(record, writable=False, retired=False, ignored=False)
                 plan.kept[record.feed] = FeedRow(made, store.fork(record.feed))
         plan.tasks = _divided(store, pieces, blocks)
         plan.erased = _erased(store, known.values(), plan.faults)
