@@ -19,6 +19,7 @@ rights.erases rights.feed-taken rights.item-messages-only rights.erased rights.b
 epoch.attester epoch.vote epoch.genesis epoch.proposer epoch.decided epoch.early
 item.unknown item.genesis item.encoding item.change
 access.not-named access.not-theirs access.budget model.refused model.failed
+rights.lost item.hidden
 other
 """
 
