@@ -6,6 +6,7 @@ acts         one control block with its claim read and its timeframe known; gran
 finality     the chain of final epochs: ballots, proposals, voting rules
 rights       who may do what at any place of any feed, and the verdict on each act
 control      `PartyMachine`: control blocks in, the state of the party out
+limits       how many feeds, devices and admissions count: part of the format
 member       `Membership`: one device in a party, which opens its feeds and writes its credentials
 
 Start reading at `control/machine.py`, then `rights/authority.py`; docs/design/parties.md has the rules. Control blocks

@@ -25,7 +25,16 @@ from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_bat
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
-from antiphon.halo.credentials.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
+from antiphon.halo.credentials.claims import (
+    EpochAct,
+    EpochGenesis,
+    GroupAdmission,
+    MemberAdmission,
+    PartyGenesis,
+    Policy,
+    Position,
+    Roles,
+)
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
 from antiphon.halo.rights.authority import Authority
@@ -101,6 +110,9 @@ class PartyMachine:
         self._chain: EpochChain | None = None
         self._stands: EpochChain | None = None  # the chain whose floors the authority has
         self._electoral: list[Act] = []  # acts that concern epochs, open control feeds, or change the electorate
+        self._spent: list[Act] = []  # grants beyond what their feeds may give, as it is now
+        self._renewed: EpochChain | None = None  # the epochs from which on that was counted
+        self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
         self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
@@ -119,6 +131,7 @@ class PartyMachine:
             if self._queue.ready.keys() & self._authority.forks.keys():
                 self._forked()
             fresh = self._deliver()
+            self._renew()
         return fresh
 
     def _take(self, blocks: Iterable[Block]) -> None:
@@ -227,7 +240,7 @@ class PartyMachine:
         for acts in self._queue.deliver(self._advance):
             self._authority.add(acts)
             self._acts.extend(acts)
-            self._meet(self.known_feeds.hear(acts))
+            self._hear(acts)
             self._changed(acts)
             fresh += len(acts)
             self._forked()
@@ -285,6 +298,36 @@ class PartyMachine:
         above = 0 if self.parent is None else self.parent.known_count
         return len(self.known_feeds.named) + len(self._authority.admitted()) + above
 
+    def _hear(self, acts: Iterable[Act]) -> None:
+        """Take note of whom acts name, except those beyond what their feeds may give."""
+        heard: list[Act] = []
+        for act in acts:
+            gives = isinstance(act.claim, MemberAdmission | GroupAdmission)
+            (self._spent if gives and self._authority.budgets.spent(act) else heard).append(act)
+        self._meet(self.known_feeds.hear(heard))
+
+    def _renew(self) -> None:
+        """Count what feeds have given from the last final epoch on: acts that were beyond it may count now."""
+        while self._authority.budgets.exhausted and self._renewed is not self.epochs():
+            self._renewed = self.epochs()
+            self.authority.settle()
+            spent, self._spent = self._spent, []
+            self._hear(spent)
+            self._deliver()
+
+    def _floors(self, epochs: Sequence[FinalEpoch]) -> Floors:
+        """Return the floors of final epochs, with the feeds that have ended in them, if it matters which have."""
+        if not self._authority.budgets.crowded:
+            return Floors(epochs)
+        released: dict[bytes, int] = {}
+        for at, epoch in enumerate(epochs):
+            if epoch.genesis not in self._released:
+                within = self._within(epoch.control, Floors(epochs[:at], released))
+                ended = {feed: at for feed, owner in within.admissions() if within.has_ended(feed, owner)}
+                self._released[epoch.genesis] = ended | released
+            released = self._released[epoch.genesis]
+        return Floors(epochs, released)
+
     def _meet(self, feeds: Iterable[bytes]) -> None:
         """Deliver control feeds that have become known."""
         for feed in feeds:
@@ -328,14 +371,14 @@ class PartyMachine:
         if genesis.control_hash and genesis.control_hash != self.control_hash(control):
             doubtful = [feed.hex()[:8] for feed, seq in control.items() if seq >= self.common(feed)]
             return f"another branch of control feed {', '.join(doubtful) or '?'} is held here than the epoch knows"
-        return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
+        return self._within(control, self._floors(before)).policy(Place(b"", 0, dict(control)))
 
     def at(self, control: Timeframe) -> Authority:
         """Return the rights by these control blocks alone: they judge the messages of an epoch (rule 9)."""
         missing = self.timeframe().missing(control)
         if missing:
             raise MissingBlocks(f"control blocks are not here: {missing!r}")
-        return self._within(control, Floors([e for e in self.epochs().final if control.covers(e.control)]))
+        return self._within(control, self._floors([e for e in self.epochs().final if control.covers(e.control)]))
 
     def _within(self, control: Timeframe, floors: Floors) -> Authority:
         key = (control, floors)
@@ -356,7 +399,8 @@ class PartyMachine:
         """For a child: return the rights by these blocks alone, with the epochs that are final by them."""
         own = Timeframe({feed: seq for feed, seq in control.items() if feed in self._lanes})
         acts = [act for act in self._electoral if own.includes(*act.position)]
-        return self._within(own, Floors(fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final))
+        final = fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final
+        return self._within(own, self._floors(final))
 
     def open_control(self, control: Timeframe) -> str:
         """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed."""
@@ -450,7 +494,7 @@ class PartyMachine:
         """Return the rights by all delivered blocks, with the floors of the final epochs."""
         chain = self.epochs()
         if chain is not self._stands:
-            self._authority.stand_on(Floors(chain.final))
+            self._authority.stand_on(self._floors(chain.final))
             self._stands = chain
         return self._authority
 

@@ -35,7 +35,8 @@ def open_lengths(member: Membership, feeds: Iterable[tuple[bytes, Owner]]) -> di
         if owner.identity not in known:
             known[owner.identity] = authority.once(owner.identity)
         roles = known[owner.identity]
-        if roles if owner.kind is FeedKind.CONTROL else roles & EDITORS:
+        may = roles if owner.kind is FeedKind.CONTROL else roles & EDITORS
+        if may and authority.budgets.counts(feed, owner):
             found[feed] = length
     return found
 

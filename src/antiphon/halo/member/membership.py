@@ -58,6 +58,7 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.keys.identity import Device, Identity, load_identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.halo.member import child_party, device_proof, votes
 from antiphon.halo.member.cuts import earlier, open_lengths, with_own
 from antiphon.halo.member.fork_reports import publish_forks, untold
@@ -154,6 +155,7 @@ class Membership:
             )
         word = device_credential or self._known_word()
         self.refresh()
+        self._check_room(FeedKind.CONTROL)
         feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
         admission, signed = self._admission(FeedKind.CONTROL, feed, word)
         place = Place(feed.key, 0, dict(self.machine.timeframe()))
@@ -170,12 +172,21 @@ class Membership:
         """Return this device's data feed; open it, and admit it in the control feed, if there is none."""
         self.refresh()
         if self.data is None:
+            self._check_room(FeedKind.DATA)
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
             self._append(signed)
             self.data = FeedWriter.open(self._store, feed, self.party)
         self.data.see(*self.machine.entries())
         return self.data
+
+    def _check_room(self, kind: FeedKind) -> None:
+        """Refuse to open a feed that would not count, since this device has opened too many before."""
+        if not self.machine.authority.budgets.room(self.device.key, kind):
+            raise NotAuthorised(
+                f"device {self.device.key.short} has opened {DEVICE_FEEDS_MAX} feeds of this kind in party "
+                f"{self.party.short}, and no more count; let the identity vouch for a new device, and end this one"
+            )
 
     def write(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
         """Append item messages to this device's data feed. They have seen all control blocks held here."""

@@ -10,6 +10,7 @@ inheritance   what a child party takes over from its parent
 policies      the policy at a place
 authorship    whose a data message is, and which messages are erased
 floors        what final epochs hold is final: lower bounds of every cut
+budgets       how many feeds, devices and admissions count
 answer_cache  answers that an `Authority` keeps until an act changes them
 
 Acts come in; roles, verdicts and ends of feeds go out. Imports `finality`, `acts` and `credentials`.

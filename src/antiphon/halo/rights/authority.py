@@ -42,6 +42,7 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.rights.answer_cache import Answers
 from antiphon.halo.rights.authorship import author_at, erased_in
+from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
@@ -71,6 +72,8 @@ class Authority:
         self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
+        self.budgets = Budgets()
+        self._spent: list[Act] = []  # admissions of data feeds beyond what their feeds may give, as it is now
         self._ends: list[Act] = []
         self.erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
@@ -105,9 +108,10 @@ class Authority:
                     if not claim.parent:  # a child's founder has the roles that the parent gives, and no others
                         self._grant(act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
+                self.budgets.give(act)
                 self._grant(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
-                self._own(act, claim)
+                self._admit(act, claim)
             elif isinstance(claim, Narrowing):
                 self.narrowings.add(act, by_writer=self.signed_by_writer(act))
                 self._known.forget_runs()
@@ -160,8 +164,12 @@ class Authority:
             self.floors = floors
             for feed in self.forks:
                 self._end_fork(feed)
-            if not self.lasting:
+            if self.budgets.stand_on(floors) or not self.lasting:
                 self.forget()
+            spent, self._spent = self._spent, []
+            for act in spent:
+                assert isinstance(act.claim, FeedAdmission)
+                self._admit(act, act.claim, again=True)
 
     @property
     def lasting(self) -> bool:
@@ -183,16 +191,29 @@ class Authority:
         self.version += 1
 
     def _own(self, act: Act, admission: FeedAdmission) -> None:
-        """Note the owner of a feed. A control feed admits itself, and the data feeds of the same device."""
+        """Note the owner of a feed."""
         owner = Owner(admission.identity, admission.device, admission.kind, act)
         if admission.kind is FeedKind.CONTROL:
             self._controls[admission.feed] = owner
-            return
+        else:
+            self._admitted[admission.feed].append(owner)
+            self._admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
+        crowds = self.budgets.open(admission.feed, owner)
+        if crowds and admission.kind is FeedKind.CONTROL:  # what others of its device have granted may count no more
+            self.forget()
+
+    def _admit(self, act: Act, admission: FeedAdmission, *, again: bool = False) -> None:
+        """Note the admission of a data feed. A control feed admits the data feeds of its own device."""
         carrier = self._controls.get(act.stamp.feed)
-        known = self._admitted[admission.feed]  # repeated by another device it gives no right, but the feed is known
-        if carrier is not None and (carrier.identity, carrier.device) == (admission.identity, admission.device):
-            known.append(owner)
-            known.sort(key=lambda known: known.opened.stamp)
+        repeated = carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device)
+        if not again:
+            (self.budgets.repeat if repeated else self.budgets.give)(act)
+        if self.budgets.spent(act, repeated=repeated):
+            self._spent.append(act)
+        elif repeated:  # it gives no right, but the feed is known
+            self._admitted.setdefault(admission.feed, [])
+        else:
+            self._own(act, admission)
 
     def owner(self, feed: bytes) -> Owner | None:
         """Return the owner of a feed. Of several admissions of a data feed, the oldest in force counts."""
@@ -203,7 +224,8 @@ class Authority:
         if keeps and feed in known:
             return known[feed]
         admissions = self._admitted.get(feed, [])
-        found = next((owner for owner in admissions if self.alive(owner.opened.place)), None)
+        counting = (owner for owner in admissions if self.budgets.counts(feed, owner))
+        found = next((owner for owner in counting if self.alive(owner.opened.place)), None)
         if keeps:
             known[feed] = found
         return found
@@ -216,7 +238,7 @@ class Authority:
         """Return every feed that has an owner."""
         self.settle()
         found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
-        return {feed: owner for feed, owner in found.items() if owner is not None}
+        return {feed: owner for feed, owner in found.items() if owner and self.budgets.counts(feed, owner)}
 
     def admitted(self) -> tuple[bytes, ...]:
         """Return every data feed that some act admits, in force or not."""
@@ -225,6 +247,11 @@ class Authority:
     def names(self, feed: bytes) -> bool:
         """True if some act admits a feed as a data feed, in force or not."""
         return feed in self._admitted
+
+    def is_crowded_out(self, feed: bytes) -> bool:
+        """True if a data feed was admitted by its device, and too many others before it."""
+        owners = self._admitted.get(feed, ())
+        return bool(owners) and not any(self.budgets.counts(feed, owner) for owner in owners)
 
     def admissions(self) -> Iterator[tuple[bytes, Owner]]:
         """Yield every feed with each owner that has admitted it, in force or not."""
@@ -340,6 +367,7 @@ class Authority:
         """Return the rights as if no act ever took anything away."""
         if self._untaken is None:
             found = Authority(self._party, self.genesis_feed, None if self.parent is None else self.parent.untaken())
+            found.budgets.limited = False
             found.add(self._giving(self._by_position.values()))
             self._untaken = found
         self._untaken.settle()
@@ -368,7 +396,7 @@ class Authority:
         known, opened = self._known.opened.get(owner.opened.position), owner.opened.place
         if known is None or not self._keeps(limit):
             known = opened.feed == feed or self.alive(opened, limit)
-            known = known and bool(self.roles(owner.identity, opened, limit))
+            known = known and self.budgets.counts(feed, owner) and bool(self.roles(owner.identity, opened, limit))
             if self._keeps(limit):
                 self._known.opened[owner.opened.position] = known
         return known
@@ -399,9 +427,15 @@ class Authority:
     def end(self, feed: bytes) -> int:
         """Return how many blocks of a feed count by the known acts; `NO_END` if the feed is open."""
         owner = self.owner(feed)
-        if owner is None or not self.roles(owner.identity, owner.opened.place, None):
+        if owner is None or not self.budgets.counts(feed, owner):
+            return 0
+        if not self.roles(owner.identity, owner.opened.place, None):
             return 0
         return min(self.static_end(feed), self._ending(feed, owner, None))
+
+    def has_ended(self, feed: bytes, owner: Owner) -> bool:
+        """True if an act ends a feed, whether or not it was ever in force."""
+        return min(self.static_end(feed), self._ending(feed, owner, None)) != NO_END
 
     def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
         """Return the least ending cut; `limit` matters only through the grants that are older."""

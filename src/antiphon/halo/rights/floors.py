@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.credentials.claims import Position
@@ -12,14 +12,15 @@ from antiphon.halo.finality.epoch_values import FinalEpoch
 class Floors:
     """Floors of cuts: an act cannot void the blocks that a final epoch without that act holds."""
 
-    def __init__(self, epochs: Sequence[FinalEpoch] = ()) -> None:
+    def __init__(self, epochs: Sequence[FinalEpoch] = (), released: Mapping[bytes, int] | None = None) -> None:
         self.epochs = tuple(epochs)
+        self.released = released or {}  # feeds that have ended: the first of the epochs, by place, that holds their end
 
     def __bool__(self) -> bool:
         return bool(self.epochs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Floors) and self.epochs == other.epochs
+        return isinstance(other, Floors) and self.epochs == other.epochs and self.released == other.released
 
     def __hash__(self) -> int:
         return hash(tuple(epoch.snapshot for epoch in self.epochs))
@@ -30,6 +31,16 @@ class Floors:
             if position is None or not epoch.control.includes(position.feed, position.seq):
                 return epoch.length(feed)
         return 0
+
+    def holding(self, position: Position) -> int:
+        """Return the place of the first epoch that holds an act; after the last one if none does."""
+        holds = (at for at, epoch in enumerate(self.epochs) if epoch.control.includes(position.feed, position.seq))
+        return next(holds, len(self.epochs))
+
+    def cut_before(self, feed: bytes, seq: int) -> int:
+        """Return the length of a control feed in the last epoch that ends before block `seq`; 0 if there is none."""
+        lengths = (epoch.control.get(feed, -1) + 1 for epoch in reversed(self.epochs))
+        return next((length for length in lengths if length <= seq), 0)
 
     def below(self, act: Act, place: Place) -> bool:
         """True if a place is in an epoch without this act, so that the act has no effect on it."""

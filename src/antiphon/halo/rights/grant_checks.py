@@ -32,6 +32,8 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         return True
     if authority.past_fork(grant) or expired(grant) or not authority.is_control(grant.stamp.feed):
         return False
+    if authority.budgets.spent(grant):
+        return False
     if authority.signed_by_writer(grant) and authority.permits(grant.place, OWNERS, grant.stamp):
         return True
     if isinstance(claim, GroupAdmission):
@@ -44,7 +46,7 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         )
     if not authority.signed_by_writer(grant) or not isinstance(claim, MemberAdmission):
         return False
-    if claim.is_group or not claim.roles <= _BY_EDITORS:
+    if claim.is_group or not claim.roles <= _BY_EDITORS or authority.budgets.overspent_by_editor(grant):
         return False
     policy = authority.policy(grant.place, grant.stamp)
     return policy.editors_admit and authority.permits(grant.place, EDITORS, grant.stamp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.core.reasons import Reason, because, code_of
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import ANY
+from antiphon.halo.acts.grant import ANY, Owner
 from antiphon.halo.credentials.claims import (
     EDITORS,
     OWNERS,
@@ -24,6 +24,7 @@ from antiphon.halo.credentials.claims import (
     PartyGenesis,
     Policy,
 )
+from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
 from antiphon.halo.rights.grant_checks import may_take, means
@@ -45,15 +46,25 @@ _NOT_A_MEMBER = because(Reason.NOT_MEMBER, "its device's identity is not a membe
 _ITEM_MESSAGES_ONLY = because(Reason.ITEM_MESSAGES_ONLY, "a data feed holds item messages only")
 _NO_DATA_FEED = because(Reason.NO_ADMISSION, "its feed is not admitted as a data feed")
 _UNSEEN_ADMISSION = because(Reason.NO_ADMISSION, "it has not seen the admission of its feed")
+_TOO_MANY_FEEDS = because(
+    Reason.BUDGET,
+    f"its device has {DEVICE_FEEDS_MAX} feeds of this kind that are older, or its identity {IDENTITY_DEVICES_MAX} "
+    "devices",
+)
+_SPENT = because(Reason.BUDGET, f"its feed has given {GIVEN_MAX} times before it since the last final epoch")
+_EDITOR_SPENT = because(
+    Reason.BUDGET,
+    f"its feed, which is an editor's, has admitted {EDITOR_ADMISSIONS_MAX} members before since the last final epoch",
+)
 _NO_ROLE = because(Reason.ROLE, "its writer is not an owner or editor")
 LOST_RIGHT = because(Reason.LOST, "its writer had the right to it, and lost it")
-_TAKEN = frozenset({Reason.PAST_CUT, Reason.LOST, Reason.ERASED})
+_TAKEN = frozenset({Reason.PAST_CUT, Reason.LOST, Reason.ERASED, Reason.BUDGET})
 
 
 def was_taken(reason: str) -> bool:
     """True if a data message that is void for this reason was right when it was written, by what its writer had seen.
 
-    Since then something was taken away: a cut, the end of a feed or an erasure makes it void.
+    Since then something was taken away: a cut, the end of a feed, an erasure or older feeds make it void.
     """
     return code_of(reason) in _TAKEN
 
@@ -83,6 +94,9 @@ def judge(authority: Authority, act: Act) -> str:
 
 
 def _why_dead(authority: Authority, place: Place) -> str:
+    owner = authority.owner(place.feed)
+    if owner is not None and not authority.budgets.counts(place.feed, owner):
+        return _TOO_MANY_FEEDS
     if place.seq >= authority.end(place.feed) > 0 or place.seq >= authority.static_end(place.feed):
         return PAST_CUT
     return _NOT_ADMITTED
@@ -98,16 +112,16 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if isinstance(claim, FeedAdmission):
         return _judge_feed(authority, act, claim)
     if isinstance(claim, MemberAdmission | GroupAdmission):
-        return "" if authority.valid_grant(act) else _MAY_NOT_ADMIT
+        return "" if authority.valid_grant(act) else _why_not_given(authority, act)
     if isinstance(claim, Narrowing):
         # It may take nothing now: what it means may be void, or taken by others, and come back.
         seen = authority.seen_last(claim.subject, claim.group, act.place)
         may = any(means(authority, act, grant) and may_take(authority, act, grant) for grant in seen)
         return "" if may else _MAY_NOT_TAKE
     if isinstance(claim, FeedEnd):
-        owners = [owner for owner in authority.owners().values() if owner.device == claim.device]
-        ended = any(authority.ends_device(act, claim, owner) for owner in owners)
-        return "" if ended else _MAY_NOT_END
+        # It may end nothing now: the feeds of the device may come later.
+        may = authority.ends_device(act, claim, Owner(claim.identity, claim.device, FeedKind.CONTROL, act))
+        return "" if may else _MAY_NOT_END
     if not signed:
         return _UNSIGNED
     if isinstance(claim, Policy):
@@ -121,8 +135,19 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
 def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
     owner = authority.owner(claim.feed)
     if owner is None or owner.opened is not act:
-        return _FEED_TAKEN
+        if claim.kind is FeedKind.DATA and authority.budgets.spent(act):
+            return _SPENT
+        counts = authority.budgets.counts(claim.feed, Owner(claim.identity, claim.device, claim.kind, act))
+        return _FEED_TAKEN if counts else _TOO_MANY_FEEDS
     return "" if authority.permits(act.place, ANY) else _NOT_A_MEMBER
+
+
+def _why_not_given(authority: Authority, act: Act) -> str:
+    if authority.budgets.spent(act):
+        return _SPENT
+    if authority.budgets.overspent_by_editor(act) and authority.permits(act.place, EDITORS, act.stamp):
+        return _EDITOR_SPENT
+    return _MAY_NOT_ADMIT
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
@@ -131,7 +156,9 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
         return _ITEM_MESSAGES_ONLY
     owner = authority.owner(place.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
-        return LOST_RIGHT if authority.had_role(place, EDITORS) else _NO_DATA_FEED
+        if not authority.had_role(place, EDITORS):
+            return _NO_DATA_FEED
+        return _TOO_MANY_FEEDS if authority.is_crowded_out(place.feed) else LOST_RIGHT
     alive = authority.alive(place)
     if not alive and not place.sees(owner.opened.position):
         return _UNSEEN_ADMISSION
