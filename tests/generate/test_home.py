@@ -20,6 +20,8 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, HomeReport, PartyReport
+from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission
+from antiphon.halo.limits import DEVICE_FEEDS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
 from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
 from antiphon.model.fold import NO_ITEM as NO_SUCH_ITEM
 from antiphon.model.object.model import ObjectModel
@@ -292,3 +294,17 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
         generate(tmp_path / "home", Options(parties=1, items=10, messages=100, epochs=0), interrupt)
 
     assert not list((tmp_path / "home").iterdir())
+
+
+def test_a_home_stays_below_a_tenth_of_each_budget(home: tuple[Path, HomeReport], store: Store) -> None:
+    """Or has one of each, where a tenth would be less than one."""
+    for made in home[1].parties:
+        authority = store.party(made.party).member.machine.authority
+        openings = {(feed, owner.device, owner.kind, owner.identity) for feed, owner in authority.admissions()}
+        feeds = Counter((device, kind) for _, device, kind, _ in openings)
+        devices = Counter(identity for _, identity in {(device, identity) for _, device, _, identity in openings})
+        acts = store.party(made.party).member.machine.acts()
+        given = Counter(act.stamp.feed for act in acts if isinstance(act.claim, MemberAdmission | GroupAdmission))
+        for counted, most in ((feeds, DEVICE_FEEDS_MAX), (devices, IDENTITY_DEVICES_MAX), (given, GIVEN_MAX)):
+            assert counted
+            assert max(counted.values()) <= max(1, most // 10)

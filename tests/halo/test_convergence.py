@@ -7,6 +7,7 @@ and hostile ones; what is compared is the state of fresh machines that get the s
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from tests.budget import budget
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Entry
 from antiphon.halo.control.state import PartyState
-from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Policy, Role
+from antiphon.halo.credentials.claims import FeedEnd, FeedKind, Narrowing, Policy, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 
@@ -241,6 +242,54 @@ def test_random_histories_converge(steps: list[Step], seed: int) -> None:
     founder = wanted.member(script.actors[0].identity.key)
     assert founder is not None, "nobody removes a founder"
     assert Role.OWNER in founder.roles
+
+
+class Crowd(Script):
+    """The same with more control feeds and devices than count, and admissions of data feeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name, device, feed in (
+            ("bob", "a", 2),
+            ("bob", "a", 3),
+            ("bob", "c", 1),
+            ("bob", "d", 1),
+            ("dave", "a", 2),
+        ):
+            control = pair_of(f"{name} {device} control {feed}")
+            actor = Actor(self.rehearsal, pair_of(name), pair_of(f"{name} {device}"), control)
+            self.rehearsal.actors.append(actor)
+            self.actors.append(actor)
+
+    def play(self, step: Step) -> None:
+        actor = self.actors[step.actor % len(self.actors)]
+        if step.action % 4 == 0 and actor.written:
+            actor.open_data(pair_of(f"data {step.number % 5} of {actor.device.key.hex()}"))
+        else:
+            super().play(step)
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(80, 3000), deadline=None)
+@given(STEPS, st.integers(0, 2**32))
+def test_random_histories_that_exceed_budgets_converge(steps: list[Step], seed: int) -> None:
+    with pytest.MonkeyPatch.context() as small:
+        for name in ("DEVICE_FEEDS_MAX", "IDENTITY_DEVICES_MAX", "GIVEN_MAX", "EDITOR_ADMISSIONS_MAX"):
+            small.setattr(f"antiphon.halo.rights.budgets.{name}", 2)
+        script = Crowd()
+        for step in steps:
+            script.play(step)
+        chance = random.Random(seed)
+        rehearsal = script.rehearsal
+        wanted = state_in(rehearsal, shuffled(rehearsal, chance), lambda: False)
+        for _ in range(4):
+            state = state_in(rehearsal, shuffled(rehearsal, chance), lambda: chance.random() < 0.3)
+            assert state == wanted
+        for kind in FeedKind:
+            feeds = Counter(feed.device for feed in wanted.feeds if feed.kind is kind)
+            assert max(feeds.values(), default=0) <= 2
+        devices = {(feed.identity, feed.device) for feed in wanted.feeds}
+        assert max(Counter(identity for identity, _ in devices).values()) <= 2
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ class Budgets:
         self._feeds: dict[tuple[bytes, FeedKind], dict[bytes, Act]] = defaultdict(dict)  # by device: oldest openings
         self._devices: dict[bytes, dict[bytes, None]] = defaultdict(dict)  # by identity
         self._first: dict[object, frozenset[bytes]] = {}  # the feeds of a device, or devices of an identity, that count
-        self.crowded = False  # some device has more feeds, or some identity more devices, than count
+        self.crowded = False  # some device has as many feeds, or some identity as many devices, as count
         self.exhausted = False  # some feed has given more than counts
 
     def give(self, act: Act) -> None:
@@ -59,9 +59,9 @@ class Budgets:
         if owner.kind is FeedKind.CONTROL:
             devices[owner.device] = None
         self._first.clear()
-        many = len(feeds) > DEVICE_FEEDS_MAX or len(devices) > IDENTITY_DEVICES_MAX
-        self.crowded = self.crowded or many
-        return many
+        full = len(feeds) >= DEVICE_FEEDS_MAX or len(devices) >= IDENTITY_DEVICES_MAX
+        self.crowded = self.crowded or full
+        return len(feeds) > DEVICE_FEEDS_MAX or len(devices) > IDENTITY_DEVICES_MAX
 
     def stand_on(self, floors: Floors) -> bool:
         """Count from these epochs on. True if an answer may change by that."""
