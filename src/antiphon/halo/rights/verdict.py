@@ -54,7 +54,7 @@ _TOO_MANY_FEEDS = because(
 _SPENT = because(Reason.BUDGET, f"its feed has given {GIVEN_MAX} times before it since the last final epoch")
 _EDITOR_SPENT = because(
     Reason.BUDGET,
-    f"its feed, which is an editor's, has admitted {EDITOR_ADMISSIONS_MAX} members before since the last final epoch",
+    f"its feed has admitted {EDITOR_ADMISSIONS_MAX} members before since the last final epoch, and is not an owner's",
 )
 _NO_ROLE = because(Reason.ROLE, "its writer is not an owner or editor")
 LOST_RIGHT = because(Reason.LOST, "its writer had the right to it, and lost it")
@@ -145,9 +145,7 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
 def _why_not_given(authority: Authority, act: Act) -> str:
     if authority.budgets.spent(act):
         return _SPENT
-    if authority.budgets.overspent_by_editor(act) and authority.permits(act.place, EDITORS, act.stamp):
-        return _EDITOR_SPENT
-    return _MAY_NOT_ADMIT
+    return _EDITOR_SPENT if authority.budgets.overspent_by_editor(act) else _MAY_NOT_ADMIT
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
