@@ -42,8 +42,8 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.rights.answer_cache import Answers
 from antiphon.halo.rights.authorship import author_at, erased_in
-from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.feed_ends import ending
+from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
 from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
@@ -62,8 +62,8 @@ class Authority:
         self.genesis_feed = genesis_feed
         self.genesis: Act | None = None
         self.parent = parent  # of a child: its grants and narrowings count here, too
-        self._controls: dict[bytes, Owner] = {}
-        self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
+        self._feeds = FeedOwners()
+        self.budgets = self._feeds.budgets
         self.granted = GrantIndex()
         self.narrowings = NarrowingIndex()
         self.policies: list[Act] = []  # in force or not
@@ -72,8 +72,6 @@ class Authority:
         self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
-        self.budgets = Budgets()
-        self._spent: list[Act] = []  # admissions of data feeds beyond what their feeds may give, as it is now
         self._ends: list[Act] = []
         self.erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
@@ -100,8 +98,8 @@ class Authority:
         self._known.forget_feeds()
         for act in fresh:
             claim = act.claim
-            if act.admission is not None:
-                self._own(act, act.admission)
+            if act.admission is not None and self._feeds.open(act, act.admission):
+                self.forget()
             if isinstance(claim, PartyGenesis):
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
                     self.genesis = act
@@ -111,7 +109,7 @@ class Authority:
                 self.budgets.give(act)
                 self._grant(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
-                self._admit(act, claim)
+                self._feeds.admit(act, claim)
             elif isinstance(claim, Narrowing):
                 self.narrowings.add(act, by_writer=self.signed_by_writer(act))
                 self._known.forget_runs()
@@ -166,10 +164,7 @@ class Authority:
                 self._end_fork(feed)
             if self.budgets.stand_on(floors) or not self.lasting:
                 self.forget()
-            spent, self._spent = self._spent, []
-            for act in spent:
-                assert isinstance(act.claim, FeedAdmission)
-                self._admit(act, act.claim, again=True)
+            self._feeds.renew()
 
     @property
     def lasting(self) -> bool:
@@ -190,40 +185,15 @@ class Authority:
             self._untaken = None
         self.version += 1
 
-    def _own(self, act: Act, admission: FeedAdmission) -> None:
-        """Note the owner of a feed."""
-        owner = Owner(admission.identity, admission.device, admission.kind, act)
-        if admission.kind is FeedKind.CONTROL:
-            self._controls[admission.feed] = owner
-        else:
-            self._admitted[admission.feed].append(owner)
-            self._admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
-        crowds = self.budgets.open(admission.feed, owner)
-        if crowds and admission.kind is FeedKind.CONTROL:  # what others of its device have granted may count no more
-            self.forget()
-
-    def _admit(self, act: Act, admission: FeedAdmission, *, again: bool = False) -> None:
-        """Note the admission of a data feed. A control feed admits the data feeds of its own device."""
-        carrier = self._controls.get(act.stamp.feed)
-        repeated = carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device)
-        if not again:
-            (self.budgets.repeat if repeated else self.budgets.give)(act)
-        if self.budgets.spent(act, repeated=repeated):
-            self._spent.append(act)
-        elif repeated:  # it gives no right, but the feed is known
-            self._admitted.setdefault(admission.feed, [])
-        else:
-            self._own(act, admission)
-
     def owner(self, feed: bytes) -> Owner | None:
         """Return the owner of a feed. Of several admissions of a data feed, the oldest in force counts."""
-        control = self._controls.get(feed)
+        control = self._feeds.controls.get(feed)
         if control is not None:
             return control
         known, keeps = self._known.owners, self._keeps(None)
         if keeps and feed in known:
             return known[feed]
-        admissions = self._admitted.get(feed, [])
+        admissions = self._feeds.admitted.get(feed, [])
         counting = (owner for owner in admissions if self.budgets.counts(feed, owner))
         found = next((owner for owner in counting if self.alive(owner.opened.place)), None)
         if keeps:
@@ -237,26 +207,24 @@ class Authority:
     def owners(self) -> dict[bytes, Owner]:
         """Return every feed that has an owner."""
         self.settle()
-        found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
+        found = {feed: self.owner(feed) for feed in (*self._feeds.controls, *self._feeds.admitted)}
         return {feed: owner for feed, owner in found.items() if owner and self.budgets.counts(feed, owner)}
 
     def admitted(self) -> tuple[bytes, ...]:
         """Return every data feed that some act admits, in force or not."""
-        return tuple(self._admitted)
+        return tuple(self._feeds.admitted)
 
     def names(self, feed: bytes) -> bool:
         """True if some act admits a feed as a data feed, in force or not."""
-        return feed in self._admitted
+        return feed in self._feeds.admitted
 
     def is_crowded_out(self, feed: bytes) -> bool:
         """True if a data feed was admitted by its device, and too many others before it."""
-        owners = self._admitted.get(feed, ())
-        return bool(owners) and not any(self.budgets.counts(feed, owner) for owner in owners)
+        return self._feeds.is_crowded_out(feed)
 
     def admissions(self) -> Iterator[tuple[bytes, Owner]]:
         """Yield every feed with each owner that has admitted it, in force or not."""
-        yield from self._controls.items()
-        yield from ((feed, owner) for feed, owners in self._admitted.items() for owner in owners)
+        return iter(self._feeds)
 
     def settle(self) -> None:
         """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
@@ -417,7 +385,7 @@ class Authority:
         """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
         if self.parent is not None and self.inherited(act):
             return self.parent.ends_device(act, claim, owner)
-        carrier = self._controls.get(act.stamp.feed)
+        carrier = self._feeds.controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
         if self.past_fork(act) or expired(act):
@@ -465,7 +433,7 @@ class Authority:
 
     def rank(self, feed: bytes, limit: Stamp | None) -> Stamp | None:
         """Return `newest` of the identity that writes a control feed."""
-        owner = self._controls.get(feed)
+        owner = self._feeds.controls.get(feed)
         return None if owner is None else self.newest(owner.identity, limit)
 
     def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
@@ -586,7 +554,7 @@ class Authority:
         runs = [
             run.acts[run.upto(stamp) :]
             for feed, run in self._tightenings.items()
-            if feed in self._controls and Role.OWNER in self.once(self._controls[feed].identity, stamp)
+            if feed in self._feeds.controls and Role.OWNER in self.once(self._feeds.controls[feed].identity, stamp)
         ]
         return merge(*runs, key=lambda act: act.stamp)
 
@@ -598,11 +566,11 @@ class Authority:
         return known
 
     def is_control(self, feed: bytes) -> bool:
-        return feed in self._controls
+        return feed in self._feeds.controls
 
     def signed_by_writer(self, act: Act) -> bool:
         """True if the device whose feed carries the act has signed its credential."""
-        owner = self._controls.get(act.stamp.feed)
+        owner = self._feeds.controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
     def erased(self, feed: bytes) -> frozenset[int]:

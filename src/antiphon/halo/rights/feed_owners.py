@@ -1,0 +1,63 @@
+"""`FeedOwners`: whose each feed is, by the acts that open control feeds and admit data feeds, in force or not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.grant import Owner
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind
+from antiphon.halo.rights.budgets import Budgets
+
+
+class FeedOwners:
+    """The owners of control feeds, which open themselves, and of data feeds, which their device's control feed admits.
+
+    Keys of `admitted` are the data feeds that are known, also those that only another device's control feed names.
+    """
+
+    def __init__(self) -> None:
+        self.budgets = Budgets()
+        self.controls: dict[bytes, Owner] = {}
+        self.admitted: dict[bytes, list[Owner]] = defaultdict(list)  # every admission of a data feed, oldest first
+        self._spent: list[Act] = []  # admissions beyond what their feeds may give, as it is now
+
+    def open(self, act: Act, admission: FeedAdmission) -> bool:
+        """Note the owner of a feed. True if what other control feeds of its device have granted may count no more."""
+        owner = Owner(admission.identity, admission.device, admission.kind, act)
+        if admission.kind is FeedKind.CONTROL:
+            self.controls[admission.feed] = owner
+        else:
+            self.admitted[admission.feed].append(owner)
+            self.admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
+        return self.budgets.open(admission.feed, owner) and admission.kind is FeedKind.CONTROL
+
+    def admit(self, act: Act, admission: FeedAdmission, *, again: bool = False) -> None:
+        """Note the admission of a data feed. A control feed admits the data feeds of its own device."""
+        carrier = self.controls.get(act.stamp.feed)
+        repeated = carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device)
+        if not again:
+            (self.budgets.repeat if repeated else self.budgets.give)(act)
+        if self.budgets.spent(act, repeated=repeated):
+            self._spent.append(act)
+        elif repeated:  # it gives no right, but the feed is known
+            self.admitted.setdefault(admission.feed, [])
+        else:
+            self.open(act, admission)
+
+    def renew(self) -> None:
+        """Look again at admissions that were beyond a budget: it counts from another epoch on."""
+        spent, self._spent = self._spent, []
+        for act in spent:
+            assert isinstance(act.claim, FeedAdmission)
+            self.admit(act, act.claim, again=True)
+
+    def is_crowded_out(self, feed: bytes) -> bool:
+        """True if a data feed was admitted by its device, and too many others before it."""
+        owners = self.admitted.get(feed, ())
+        return bool(owners) and not any(self.budgets.counts(feed, owner) for owner in owners)
+
+    def __iter__(self) -> Iterator[tuple[bytes, Owner]]:
+        yield from self.controls.items()
+        yield from ((feed, owner) for feed, owners in self.admitted.items() for owner in owners)
