@@ -70,7 +70,9 @@ class Timeframe(Mapping[bytes, int]):
         for feed, seq in other._seqs.items():
             if merged.get(feed, -1) < seq:
                 merged[feed] = seq
-        return Timeframe(merged)
+        found = Timeframe()  # both are checked, and in order: only new feeds must be sorted in
+        found._seqs = merged if len(merged) == len(self._seqs) else dict(sorted(merged.items()))
+        return found
 
     def covers(self, other: Timeframe) -> bool:
         """True if everything in `other` is included in this timeframe."""

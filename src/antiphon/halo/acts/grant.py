@@ -50,16 +50,6 @@ def giving(act: Act) -> Act | None:
     return act if isinstance(claim, PartyGenesis | FeedAdmission | MemberAdmission | GroupAdmission) else None
 
 
-def self_signers(grant: Act) -> frozenset[bytes]:
-    """Return the keys that may give a grant back: its subject's and, for a group admission, the group's."""
-    claim = grant.claim
-    if isinstance(claim, PartyGenesis):
-        return frozenset({claim.identity})
-    if isinstance(claim, GroupAdmission):
-        return frozenset({claim.subject, claim.group})
-    return frozenset({claim.subject}) if isinstance(claim, MemberAdmission) else frozenset()
-
-
 def expired(act: Act) -> bool:
     """True if a credential had expired when it was written. Later expiry takes a narrowing or an epoch."""
     return 0 < act.expires_ms <= act.created_ms

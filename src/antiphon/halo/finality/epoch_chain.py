@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from antiphon.core.reasons import Reason, because
 from antiphon.core.stamp import Stamp
@@ -237,7 +238,7 @@ def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous
         return _unfit(f"it does not follow the final epoch {config.number - 1}")
     seen = all(
         seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
-        for feed, seq in folded(claim, previous).control.items()
+        for feed, seq in chain(claim.control.items(), previous.control.items() if previous else ())
     )
     if not seen:
         return _unfit("it has not seen itself all of its control timeframe")
