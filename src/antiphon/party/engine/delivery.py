@@ -52,6 +52,7 @@ class Delivery:
         self._store = store
         self._authority = authority
         self.lanes = {state.feed: Lane(state) for state in lanes}
+        self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
         self._queue = CausalQueue(self.lanes)
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
@@ -62,8 +63,8 @@ class Delivery:
     def activate(self, feed: bytes) -> None:
         """Add a lane for a feed, unless it has one."""
         if feed not in self.lanes:
-            number = 1 + max((lane.state.number for lane in self.lanes.values()), default=0)
-            self.lanes[feed] = Lane(LaneState(feed, number))
+            self._numbers += 1
+            self.lanes[feed] = Lane(LaneState(feed, self._numbers))
             self.wake(feed)
 
     def wake(self, feed: bytes) -> None:
