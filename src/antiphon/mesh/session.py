@@ -109,7 +109,7 @@ class Session:
         before = self._gate.gives
         if not self._gate.look(now_ms):
             return
-        if self._gate.gives < before:  # what waits to be sent is dropped; the rest of it is repeated after a time
+        if self._gate.gives < before or not self._gate.is_open:  # what the other end may still have is sent again later
             self._queue, self._queued_size, self._replies = [], 0, []
         if self._gate.is_open:
             self._announcer.again()
