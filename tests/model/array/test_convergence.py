@@ -15,7 +15,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import array_pb2 as pb
 from antiphon.model.array.codec import Delete, Draft, Insert, Item, Move, Set, read_mutation
 from antiphon.model.array.model import ArrayModel, ArrayState, ElementId
-from antiphon.model.array.position import Place, between
+from antiphon.model.array.position import SELF, Place, between, encode_int
 from antiphon.model.bounds import covers
 from antiphon.model.model import InvalidMutation
 
@@ -269,7 +269,8 @@ def test_random_bytes_are_no_surprise(data: bytes) -> None:
 
 def test_snapshots_that_no_history_gives_are_refused() -> None:
     state = ARRAY.initial()
-    ARRAY.apply(state, ARRAY.append(state, "a", "b", feed=FEEDS[0]), Stamp(1, FEEDS[0], 0))
+    ARRAY.apply(state, ARRAY.append(state, "a", "b", "c", "d", feed=FEEDS[0]), Stamp(1, FEEDS[0], 0))
+    ARRAY.apply(state, ARRAY.set(state, 1, "B", feed=FEEDS[0]), Stamp(2, FEEDS[0], 1))
     good = pb.ArrayState.FromString(ARRAY.snapshot(state))
 
     def damaged(**changes: Any) -> bytes:
@@ -296,3 +297,30 @@ def test_snapshots_that_no_history_gives_are_refused() -> None:
     good.ClearField("heard")
     with pytest.raises(InvalidInput, match="not heard"):
         ARRAY.restore(damaged())
+
+
+def test_what_goes_on_unchanged_is_one_row_of_a_snapshot_however_it_was_split() -> None:
+    state = ARRAY.initial()
+    ARRAY.apply(state, ARRAY.append(state, *range(9), feed=FEEDS[0]), Stamp(1, FEEDS[0], 0))
+    whole = ARRAY.snapshot(state)
+    assert [len(row.more) for row in pb.ArrayState.FromString(whole).elements] == [8]
+    state.order.split(next(iter(state.order)), 4)
+    assert ARRAY.snapshot(state) == whole
+    assert ARRAY.value(ARRAY.restore(whole)) == list(range(9))
+    proto = pb.ArrayState.FromString(whole)
+    for damage in ("split", "changed", "waits"):
+        harmed = pb.ArrayState()
+        harmed.CopyFrom(proto)
+        row = harmed.elements[0]
+        if damage == "split":
+            other = harmed.elements.add()
+            other.CopyFrom(row)
+            other.index, other.shared, other.path = 8, len(row.path) - 2, encode_int(8) + SELF
+            other.ClearField("more")
+            del row.more[-1]
+        elif damage == "changed":
+            row.writes[0].name.feed, row.writes[0].name.lamport = 1, 7
+        else:
+            row.waits.add(feed=1, lamport=9, seq=9)
+        with pytest.raises(InvalidInput):
+            ARRAY.restore(harmed.SerializeToString(deterministic=True))

@@ -96,7 +96,7 @@ class ArrayState(_message.Message):
     def __init__(self, feeds: _Optional[_Iterable[bytes]] = ..., heard: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., elements: _Optional[_Iterable[_Union[ArrayElement, _Mapping]]] = ..., pending: _Optional[_Iterable[_Union[ArrayElement, _Mapping]]] = ...) -> None: ...
 
 class ArrayElement(_message.Message):
-    __slots__ = ("name", "index", "shared", "path", "placed", "writes", "waits", "deleted")
+    __slots__ = ("name", "index", "shared", "path", "placed", "writes", "waits", "deleted", "more")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     SHARED_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +105,7 @@ class ArrayElement(_message.Message):
     WRITES_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     name: _value_pb2.Name
     index: int
     shared: int
@@ -113,7 +114,8 @@ class ArrayElement(_message.Message):
     writes: _containers.RepeatedCompositeFieldContainer[ArrayWrite]
     waits: _containers.RepeatedCompositeFieldContainer[_value_pb2.Name]
     deleted: bool
-    def __init__(self, name: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., index: _Optional[int] = ..., shared: _Optional[int] = ..., path: _Optional[bytes] = ..., placed: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., writes: _Optional[_Iterable[_Union[ArrayWrite, _Mapping]]] = ..., waits: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., deleted: _Optional[bool] = ...) -> None: ...
+    more: _containers.RepeatedCompositeFieldContainer[_value_pb2.Value]
+    def __init__(self, name: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., index: _Optional[int] = ..., shared: _Optional[int] = ..., path: _Optional[bytes] = ..., placed: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., writes: _Optional[_Iterable[_Union[ArrayWrite, _Mapping]]] = ..., waits: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., deleted: _Optional[bool] = ..., more: _Optional[_Iterable[_Union[_value_pb2.Value, _Mapping]]] = ...) -> None: ...
 
 class ArrayWrite(_message.Message):
     __slots__ = ("name", "value")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -13,7 +13,7 @@ from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import array_pb2 as pb
 from antiphon.model.array.pieces import ElementId, Piece, Writes, stamp_of
-from antiphon.model.array.position import KEY_SIZE_MAX, SELF, KeyReader, Place, Span, encode_int, span_of
+from antiphon.model.array.position import KEY_SIZE_MAX, SELF, KeyReader, Place, Span, check_span, encode_int, span_of
 from antiphon.model.array.state import ArrayState, Said
 from antiphon.model.bounds import Waits, is_waited, waited
 from antiphon.model.heard import (
@@ -33,6 +33,7 @@ from antiphon.model.wire import field, number_field, tags
 OPS_MAX = 1 << 12  # in a mutation
 ELEMENTS_MAX = 1 << 16  # inserted, or named, by an operation
 _STATE, _ELEMENT, _WRITE = tags("ArrayState", "ArrayElement", "ArrayWrite")
+_NULL = field(_ELEMENT.more, value_bytes(None))
 _parse = pb.ArrayMutation.FromString  # bound here: the lookup takes as long as parsing
 
 
@@ -253,18 +254,23 @@ def write_state(state: ArrayState) -> bytes:
     table = FeedTable.of(_feeds(state))
     rows = bytearray().join(heard_fields(state.heard, table))
     last = b""
-    for piece in state.order:
-        span, own = piece.span, piece.origin
-        name = table.named(_ELEMENT.name, own)
-        placed = b"" if span.stamp == own else table.named(_ELEMENT.placed, span.stamp)
-        for at in range(span.size):
-            # The paths of a span differ in their offsets alone.
-            path = encode_int(span.offset + at) + SELF
-            shared = len(span.run) + _shared(last[len(span.run) :], path) if at else _shared(last, span.run + path)
-            last = span.run + path
-            row = name + number_field(_ELEMENT.index, piece.number + at) + number_field(_ELEMENT.shared, shared)
-            row += field(_ELEMENT.path, last[shared:]) if shared < len(last) else b""
-            rows += field(_STATE.elements, row + placed + _versions(piece.written(at), piece.waits, own, table))
+    for pieces in _in_rows(state.order):
+        first = pieces[0]
+        span, own = first.span, first.origin
+        path = span.run + encode_int(span.offset) + SELF
+        shared = _shared(last, path)
+        row = [_begin(first.name(), path[shared:], shared, table)]
+        if span.stamp != own:
+            row.append(table.named(_ELEMENT.placed, span.stamp))
+        row.append(_versions(first.written(), first.waits, own, table))
+        if first.writes is None:
+            values = chain.from_iterable(piece.winners() for piece in pieces)
+            row += [
+                _NULL if value is None else field(_ELEMENT.more, value_bytes(value))
+                for value in islice(values, 1, None)
+            ]
+        rows += field(_STATE.elements, b"".join(row))
+        last = path
     last = b""
     for said in (state.pending[name] for name in sorted(state.pending)):
         path = b"" if said.span is None else said.span.run + encode_int(said.span.offset) + SELF
@@ -272,6 +278,29 @@ def write_state(state: ArrayState) -> bytes:
         rows += field(_STATE.pending, _said_row(said, path[shared:], shared, table))
         last = path
     return bytes(rows)
+
+
+def _more(value: Value) -> bytes:
+    return _NULL if value is None else field(_ELEMENT.more, value_bytes(value))
+
+
+def _in_rows(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Yield the pieces of each row: however they were split, what goes on unchanged is one row."""
+    row: list[Piece] = []
+    for piece in pieces:
+        if row and not row[-1].goes_on_with(piece):
+            yield row
+            row = []
+        row.append(piece)
+    if row:
+        yield row
+
+
+def _begin(name: ElementId, path: bytes, shared: int, table: FeedTable) -> bytes:
+    """Encode the fields that every row begins with."""
+    own, number = name
+    row = table.named(_ELEMENT.name, own) + number_field(_ELEMENT.index, number) + number_field(_ELEMENT.shared, shared)
+    return row + field(_ELEMENT.path, path) if path else row
 
 
 def _shared(last: bytes, path: bytes) -> int:
@@ -300,13 +329,10 @@ def _feeds(state: ArrayState) -> set[bytes]:
 
 
 def _said_row(said: Said, path: bytes, shared: int, table: FeedTable) -> bytes:
-    own, number = said.id
-    row = table.named(_ELEMENT.name, own) + number_field(_ELEMENT.index, number) + number_field(_ELEMENT.shared, shared)
-    if path:
-        row += field(_ELEMENT.path, path)
+    row = _begin(said.id, path, shared, table)
     if said.span is not None:
         row += table.named(_ELEMENT.placed, said.span.stamp)
-    row += _versions(said.writes, said.waits, own, table)
+    row += _versions(said.writes, said.waits, said.id.stamp, table)
     return row + number_field(_ELEMENT.deleted, said.deleted)
 
 
@@ -343,11 +369,12 @@ def _read_state(proto: pb.ArrayState) -> ArrayState:
             # Stamps that are equal are one object from here on.
             own = piece.origin if piece.origin == own else own
             placed = own if placed == own else piece.span.stamp if piece.span.stamp == placed else placed
-        span = reader.read(path, placed)
-        if piece is not None and plain and piece.origin is own and piece.end == row.index and piece.goes_on_at(span):
-            piece.extend(writes[own.feed][1])
-            continue
-        piece = Piece(own, row.index, span, [writes[own.feed][1]] if plain else [None])
+        span, more = reader.read(path, placed), row.more
+        if more:
+            need(plain and row.index + len(more) < 1 << 32, "values after an element that was changed, or too many")
+            span = check_span(span._replace(size=1 + len(more)))
+        values = [writes[own.feed][1] if plain else None, *map(read_value, more)]
+        piece = Piece(own, row.index, span, values)
         piece.writes, piece.waits = None if plain else writes, waits
         pieces.append(piece)
     path = b""
@@ -368,7 +395,7 @@ def _path(last: bytes, row: pb.ArrayElement) -> bytes:
 
 def _read_said(row: pb.ArrayElement, path: bytes, feeds: Sequence[bytes], state: ArrayState) -> Said:
     own = kept_stamp(row.name, feeds)
-    need(not state.heard.has(own), "an element that is pending and heard")
+    need(not state.heard.has(own) and not row.more, "an element that is pending and heard, or more than one")
     placed = kept_stamp(row.placed, feeds) if row.HasField("placed") else None
     need((placed is None) == (not path), "an element with half a place")
     said = Said(ElementId(own, row.index))

@@ -93,16 +93,12 @@ class Piece:
             self.writes = self.written()
         return self.writes
 
-    def goes_on_at(self, span: Span) -> bool:
-        """True if the elements of this piece are unchanged, and a span is right after them, by the same message."""
-        own = self.span
-        after = own.offset + own.size == span.offset and own.run == span.run and own.stamp == span.stamp
-        return after and self.writes is None and self.waits is None
-
-    def extend(self, value: Value) -> None:
-        """Add an element with this value at the next key. Only for pieces in the making, with a list of their own."""
-        self._values.append(value)  # type: ignore[attr-defined]
-        self.span = self.span._replace(size=self.span.size + 1)
+    def goes_on_with(self, other: Piece) -> bool:
+        """True if nobody changed an element of this piece or of another one, which is the rest of a former piece."""
+        one, two = self.span, other.span
+        after = one.offset + one.size == two.offset and one.run == two.run and one.stamp == two.stamp
+        plain = self.writes is None and self.waits is None and other.writes is None and other.waits is None
+        return after and plain and self.origin == other.origin and self.end == other.number
 
     def place(self, span: Span) -> None:
         """Put the elements at other keys."""

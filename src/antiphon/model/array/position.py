@@ -193,9 +193,6 @@ def span_of(path: bytes, extends: bool, offset: int, count: int, stamp: Stamp) -
     if found.lamport > stamp.lamport:
         # Otherwise a later run beside that one would not sort as the latest.
         raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
-    last = offset + count - 1
-    if not -OFFSET_MAX <= offset <= last <= OFFSET_MAX:
-        raise InvalidMutation(f"the offsets {offset} to {last} are out of range, or none")
     if not extends:
         if found.tag:
             raise InvalidMutation("a position key that ends in a run, which it does not extend")
@@ -203,9 +200,17 @@ def span_of(path: bytes, extends: bool, offset: int, count: int, stamp: Stamp) -
         path += run.translate(_NEGATE) if _opens_before(path, found) else run
     elif found.tag != stamp.feed[:TAG_SIZE]:
         raise InvalidMutation("a position key in a run of another writer")
-    if len(path) + max(len(encode_int(offset)), len(encode_int(last))) + _TAIL_SIZE > KEY_SIZE_MAX:
+    return check_span(Span(path, offset, count, stamp))
+
+
+def check_span(span: Span) -> Span:
+    """Return a span if its offsets are in range and its keys are not too long; else raise `InvalidMutation`."""
+    first, last = span.offset, span.offset + span.size - 1
+    if not -OFFSET_MAX <= first <= last <= OFFSET_MAX:
+        raise InvalidMutation(f"the offsets {first} to {last} are out of range, or none")
+    if len(span.run) + max(len(encode_int(first)), len(encode_int(last))) + _TAIL_SIZE > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
-    return Span(path, offset, count, stamp)
+    return span
 
 
 def _opens_before(path: bytes, found: Path) -> bool:
