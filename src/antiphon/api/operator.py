@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antiphon.api.inputs import need_key
-from antiphon.core.errors import InvalidInput, UnknownFeed
+from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownFeed
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.halo.credentials.claims import FeedKind
@@ -144,6 +144,12 @@ class PartyOperator:
         if key == party.store.device:
             raise InvalidInput(f"{key.hex()[:8]} is this device: end it from another one, or leave the party here")
         with party.processor.locked():
+            party.member.refresh()
+            owners = party.member.machine.authority.owners().values()
+            if key not in {owner.device for owner in owners if owner.identity == party.store.me}:
+                raise NotAuthorised(
+                    f"party {party.key.short}: {key.hex()[:8]} is no device of your identity here; an owner revokes other members"
+                )
             party.member.end_device(key, party.store.identity, before=before)
         party.refresh()
 

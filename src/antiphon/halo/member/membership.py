@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from time import perf_counter
 
 from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
@@ -89,6 +90,7 @@ class Membership:
         self._refreshed = -1  # the store's last transaction that was looked at
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
+        self.seconds: dict[bytes, float] = defaultdict(float)  # by control feed: spent reading its acts; for operators
         self.control: FeedWriter | None = None
         self.recovered = False  # the operator asserts that all blocks of a replaced control feed are here
         self.data: FeedWriter | None = None
@@ -359,8 +361,13 @@ class Membership:
         now = self._store.transaction
         if now == self._refreshed:
             return 0
+        began = perf_counter()
         fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
         self._refreshed = now
+        if fresh:
+            each = (perf_counter() - began) / fresh
+            for act in self.machine.acts()[-fresh:]:
+                self.seconds[act.stamp.feed] += each
         return fresh
 
     def skip(self, before: int, after: int) -> None:

@@ -26,7 +26,7 @@ class MemberCost:
     header_bytes: int = 0  # of headers, with their entries
     body_bytes: int = 0  # of bodies that are held
     refused: int = 0  # messages and acts that do not count, and blocks that were not taken
-    seconds: float = 0.0  # spent folding its messages since the party was opened
+    seconds: float = 0.0  # spent reading its acts and folding its messages since the party was opened
     ignored: int = 0  # feeds whose bodies are ignored here
 
     def plus(self, other: MemberCost) -> MemberCost:
@@ -52,7 +52,7 @@ def party_costs(party: PartyProcessor, member: Membership) -> list[MemberCost]:
         engine.save()
         member.refresh()
         owners = {feed: owner.identity for feed, owner in member.machine.authority.owners().items()}
-        seconds = dict(engine.times.seconds)
+        seconds = {**engine.times.seconds, **member.seconds}  # of data feeds, and of control feeds
         refused = Counter(row.feed for row in engine.items.refused(REFUSED_MAX))
         refused.update(void.stamp.feed for void in member.machine.state().voids)
     for refusal in party.store.quarantine().refusals:
