@@ -254,7 +254,9 @@ class Membership:
         With `before`, only what was written before that message stays, as far as no final epoch holds more.
         """
         self.refresh()
-        ended = (found for found in self.machine.authority.admissions() if found[1].device == device)
+        ended = [found for found in self.machine.authority.admissions() if found[1].device == device]
+        if ended and all(owner.identity != self.device.identity for _, owner in ended):
+            raise NotAuthorised(f"{device.hex()[:8]} is a device of another identity; only its identity can end it")
         cuts = open_lengths(self, ended)
         cuts = cuts if before is None else earlier(self, self._store, cuts, before)
         claim = FeedEnd(self.device.identity, bytes(device), with_own(self, cuts))
