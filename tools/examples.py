@@ -175,7 +175,7 @@ def make_store(folder: Path) -> tuple[spans.Span, dict[str, dict[bytes, bytes]]]
             return written, {name: _dump(*tables.raw(name)) for name in TABLES}
 
 
-TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
+TABLES = ("records", "spans", "frontiers", "forks", "branches", "quarantine", "meta")
 
 
 def _dump(txn: object, db: object) -> dict[bytes, bytes]:
@@ -215,6 +215,7 @@ def feed_examples() -> dict[str, Example]:
 def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]:
     """Keys and values as they are in the file; a test reads a store made of them."""
     span_key = DATA.key + bytes(8)
+    (branch_key,) = tables["branches"]
     (refused,) = (key for key in tables["quarantine"] if key[:1] == b"n")
     (digest,) = (key for key in tables["quarantine"] if key[:1] == b"d")
     (source,) = (key for key in tables["quarantine"] if key[:1] == b"s")
@@ -233,6 +234,8 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
             DATA.key + BOB_DATA.key,
             lambda data: decode_entries(data[:80])[0].encode() + data[80:],
         ),
+        "branches-key": Example(branch_key, lambda data: holds(data in tables["branches"], data)),
+        "branch-stored": stored("branches", branch_key, lambda data: spans.decode(data[:-4]).encode_stored(branch_key)),
         "quarantine-key": Example(refused, lambda data: holds(data in tables["quarantine"], data)),
         "refusal": stored("quarantine", refused, lambda data: Refusal.decode(data[:-4]).encode() + data[-4:]),
         "quarantine-digest-key": Example(

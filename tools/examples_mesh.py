@@ -7,11 +7,23 @@ from tools.example import ALICE, BOB_DATA, CONTROL, DATA, LAPTOP, PARTY, SNAPSHO
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.member.device_proof import vouch
 from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
+from antiphon.mesh.message import (
+    Announcement,
+    Blobs,
+    Body,
+    Branch,
+    Holding,
+    Message,
+    Ranges,
+    Show,
+    Want,
+    WantBlobs,
+    WantBranch,
+)
 
 _HOLDINGS = (
     Holding(bytes(CONTROL.key), 0, 3, bytes(range(32)), control=True),
-    Holding(bytes(DATA.key), 40, 42, bytes(range(32, 64)), fork=41),
+    Holding(bytes(DATA.key), 40, 42, bytes(range(32, 64)), fork=41, branches=1),
 )
 _WORD = vouch(PARTY.key, Identity(ALICE), Device(LAPTOP, ALICE.key))
 _BODIES: dict[str, Body | None] = {
@@ -19,6 +31,7 @@ _BODIES: dict[str, Body | None] = {
     "show": Show((_WORD,)),
     "announcement": Announcement(0, 3, _HOLDINGS),
     "want": Want(1, 512 << 10, ((bytes(CONTROL.key), 0),), (bytes(DATA.key),)),
+    "want-branch": WantBranch(3, bytes(DATA.key), 1, bytes(range(32)), 0),
     "want-blobs": WantBlobs(2, (SNAPSHOT,)),
     "blobs": Blobs(2, (), (SNAPSHOT,)),
 }
@@ -26,7 +39,7 @@ _BODIES: dict[str, Body | None] = {
 
 def mesh_examples(span: bytes) -> dict[str, Example]:
     """A session from its first word on; `span` is a range of a feed."""
-    bodies = {**_BODIES, "ranges": Ranges(1, (span,), ((bytes(BOB_DATA.key), 7),))}
+    bodies = {**_BODIES, "ranges": Ranges(1, (span,), ((bytes(BOB_DATA.key), 7),)), "branch": Branch(3, (span,))}
     return {f"mesh-{name}": Example(encode(_message(name, body)), _again) for name, body in bodies.items()}
 
 

@@ -95,6 +95,7 @@ def test_a_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None
         ("spans", bytes_of("spans-key"), "span-stored"),
         ("frontiers", bytes_of("frontiers-key"), "frontier"),
         ("forks", bob, "fork"),
+        ("branches", bytes_of("branches-key"), "branch-stored"),
         ("quarantine", bytes_of("quarantine-key"), "refusal"),
         ("quarantine", bytes_of("quarantine-digest-key"), "quarantine-digest"),
         ("quarantine", bytes_of("quarantine-source-key"), "quarantine-source"),
@@ -120,6 +121,8 @@ def test_a_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None
         assert span.encode() == bytes_of("span")
         assert [entry.encode() for entry in store.frontier(alice).values()] == [bytes_of("entry")]
         assert (store.bounds(bob).end, store.fork(bob)) == (1, bytes_of("fork"))
+        (branch,) = store.branches(bob)
+        assert (branch.first, branch.hash_at(1)) == (1, bytes_of("branches-key")[32:])
         (refusal,) = store.quarantine().refusals
         assert refusal.feed == bob
 
@@ -212,7 +215,7 @@ def test_the_fields_are_those_of_the_layout(layout: tuple[str, Any]) -> None:
         ("Block hash", 242),
         ("Span", FIXED_SIZE),
         ("Fork evidence", 108),
-        ("Feed record", 207),
+        ("Feed record", 211),
         ("Refusal", 88),
     ],
 )

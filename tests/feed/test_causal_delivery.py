@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from tests.budget import budget
-from tests.feed.causal_reference import History, disagreements, histories, make_history
+from tests.feed.causal_reference import History, disagreements, hash_of, histories, link_of, make_history
 
 from antiphon.feed import causal_delivery
-from antiphon.feed.causal_delivery import CausalQueue, Cursor, Standing, entry_standing
+from antiphon.feed.branches import BranchBlock, Branches
+from antiphon.feed.causal_delivery import CausalQueue, Cursor, Link, Shown, Standing, entry_standing
 from antiphon.feed.header import NO_END, Entry
 
-Link = Callable[[Entry], tuple[bytes, int]]
 Rule = Callable[..., Standing]
 
 
@@ -24,36 +24,46 @@ def test_the_core_delivers_what_the_reference_does_and_names_the_same_obstacles(
     assert disagreements(history) == []
 
 
-def one_too_few(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, max(position - 1, 0), end, link, base, lamport)
+def one_too_few(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, max(position - 1, 0), link, shown, base, lamport)
 
 
-def one_too_many(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position + 1, end, link, base, lamport)
+def one_too_many(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, position + 1, link, shown, base, lamport)
 
 
-def any_hash(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position, end, lambda named: (named.hash, link(named)[1]), base, lamport)
+def any_hash(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, position, lambda named: (named.hash, link(named)[1]), shown, base, lamport)
 
 
-def any_lamport(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position, end, lambda named: (link(named)[0], named.lamport), base, lamport)
+def any_lamport(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, position, lambda named: (link(named)[0], named.lamport), shown, base, lamport)
 
 
-def forks_ignored(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position, NO_END, link, base, lamport)
+def claims_believed(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    known = shown(entry) is not None
+    return entry_standing(entry, position, link, lambda named: named.lamport if known else None, base, lamport)
 
 
-def cut_not_awaited(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, end if entry.seq >= end else position, end, link, base, lamport)
+def branches_ignored(
+    entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0
+) -> Standing:
+    return entry_standing(entry, position, link, lambda named: None, base, lamport)
 
 
-def base_ignored(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position, end, link)
+def base_ignored(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, position, link, shown)
 
 
-def base_believed(entry: Entry, position: int, end: int, link: Link, base: int = 0, lamport: int = 0) -> Standing:
-    return entry_standing(entry, position, end, link, base, NO_END)
+def base_believed(entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0) -> Standing:
+    return entry_standing(entry, position, link, shown, base, NO_END)
+
+
+def above_the_root_a_fault(
+    entry: Entry, position: int, link: Link, shown: Shown, base: int = 0, lamport: int = 0
+) -> Standing:
+    found = entry_standing(entry, position, link, shown, base, lamport)
+    return Standing.LIE if found is Standing.WAITING and entry.seq < base else found
 
 
 def last_obstacle(
@@ -68,10 +78,11 @@ RULES = (
     one_too_many,
     any_hash,
     any_lamport,
-    forks_ignored,
-    cut_not_awaited,
+    claims_believed,
+    branches_ignored,
     base_ignored,
     base_believed,
+    above_the_root_a_fault,
 )
 
 
@@ -97,3 +108,42 @@ def test_a_wrong_rule_is_caught(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_wrong_method_of_the_queue_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CausalQueue, name, METHODS[name])
     assert caught()
+
+
+def unbound(self: Branches, before: Entry, position: int, link: Link, base: int, lamport: int) -> int | None:
+    return None if bound(self, before, position, link, base, lamport) is None else NO_END
+
+
+def dangling(self: Branches, before: Entry, position: int, link: Link, base: int, lamport: int) -> int | None:
+    return bound(self, before, position, link, base, lamport) or 0
+
+
+def blind(self: Branches, before: Entry, position: int, link: Link, base: int, lamport: int) -> int | None:
+    return bound(self, before, position, link, 0, 0)
+
+
+bound = Branches._bound
+
+
+@pytest.mark.parametrize("rule", [unbound, dangling, blind], ids=lambda rule: rule.__name__)
+def test_a_wrong_bound_of_a_branch_is_caught(rule: Callable[..., int | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Branches, "_bound", rule)
+    assert caught()
+
+
+def test_a_long_branch_is_looked_at_about_once_for_each_block() -> None:
+    queue = CausalQueue()
+    branches, looks, feed = Branches(queue), 0, bytes([1]) * 32
+    blocks = [
+        BranchBlock(feed, seq, hash_of(feed, seq, 1), hash_of(feed, seq - 1, 1), 1 + seq, ()) for seq in range(200)
+    ]
+    branches.add(reversed(blocks))
+
+    def advance(name: bytes) -> Iterable[bytes]:
+        nonlocal looks
+        looks += 1
+        found = branches.show(branches.blocks[name], lambda _: Standing.COVERED, 0, link_of)
+        return [name] if found else []
+
+    assert len(list(queue.deliver(advance))) == 200
+    assert looks <= 400

@@ -130,7 +130,7 @@ def test_a_data_feed_belongs_to_the_admission_that_is_in_force() -> None:
     assert states[0].feed(data.key) is not None
 
 
-def test_evidence_of_an_earlier_fork_wakes_those_who_wait() -> None:
+def test_a_branch_that_is_shown_wakes_those_who_wait() -> None:
     rehearsal = Rehearsal()
     alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
     alice.admit(rehearsal.actor("mallory"), Role.OWNER)
@@ -153,6 +153,10 @@ def test_evidence_of_an_earlier_fork_wakes_those_who_wait() -> None:
     start, told = alice.written[:known], alice.written[known:]
     asleep = machine_with(rehearsal, start, one.written, bob.written, told[:1], told[1:])
     awake = machine_with(rehearsal, start, one.written, told, bob.written)
+    for machine in (asleep, awake):
+        assert [found.entry for found in machine.waiting()] == [three.written[-1].entry]
+        for span in three.raw[1:]:
+            machine.show(span)
     assert asleep.waiting() == awake.waiting() == ()
     assert asleep.state() == awake.state()
     assert awake.state().member(pair_of("zed").key) is not None

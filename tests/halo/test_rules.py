@@ -67,10 +67,13 @@ def test_rule_1_an_equivocator_cannot_make_an_honest_peer_look_like_a_liar() -> 
     assert alice.machine.waiting()[0].forked
     assert not [void for void in alice.state.voids if void.stamp.feed == bob.control.key]
 
-    # A signed head proves the other branch: then the entry counts as covered, and Bob's block is in force everywhere.
+    # Evidence of the fork is not enough: nobody believes a lamport. The branch is shown, and Bob's block is in force.
     evidence = fork_of(mallory, other)
     alice.machine.add_fork(evidence)
     bob.machine.add_fork(evidence)
+    assert [waiting.stamp for waiting in alice.machine.waiting()] == [high]
+    for span in mallory.raw[1:]:
+        alice.machine.show(span)
     assert alice.machine.waiting() == ()
     assert alice.state.member(pair_of("carol").key) is not None
     assert alice.state.member(pair_of("somebody else 0").key) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import feed_store as feedstore
 from antiphon.feed.store.env import Env
-from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.act import Place
 from antiphon.halo.control import machine as halomachine
 from antiphon.halo.finality import epoch_chain as haloepochs
-from antiphon.halo.finality.ballot import Ballot
+from antiphon.halo.finality.ballot import Ballot, Tree
 from antiphon.halo.finality.epoch_values import EpochConfig
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import judge_data
@@ -99,7 +99,7 @@ def anybodys_epoch(patch: Patch) -> None:
     read = Ballot.__init__
 
     def count_all(
-        self: Ballot, config: EpochConfig, feeds: Mapping[bytes, Sequence[Act]], devices: Mapping[bytes, bytes]
+        self: Ballot, config: EpochConfig, feeds: Mapping[bytes, Tree], devices: Mapping[bytes, bytes]
     ) -> None:
         everybody = tuple(sorted({*config.attesters, *devices.values()}))
         read(self, replace(config, attesters=everybody), feeds, devices)

@@ -12,6 +12,7 @@ rules            the rules that headers must satisfy; the first fault ends a fee
 fork             `Fork`: evidence that a writer signed two histories
 encoder          `Draft`, `Append`: from messages to signed spans
 arrow            blocks as Arrow record batches
+branches         `Branches`: blocks that are no part of a feed's history, and which of them are shown
 causal_delivery  the rule and the queue by which control feeds and data feeds are delivered
 feed_record      `FeedRecord`: the state of one feed in the store: bounds, head, end
 store/           `FeedStore` on LMDB

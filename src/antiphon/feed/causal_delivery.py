@@ -1,9 +1,10 @@
 """Causal delivery, for control feeds and data feeds alike: a block is delivered after every block that it has seen.
 
 `entry_standing` compares one advance entry with the feed that it names. `CausalQueue` holds the feeds to look at next.
-It puts a feed whose next block is blocked to sleep under the feed that it waits for; growth of that feed wakes it, so
-nothing scans. The callers keep the blocks and the positions: `PartyMachine` those of control feeds, `Delivery` those of
-data feeds. The set of delivered blocks does not depend on the order of arrival.
+It puts a feed whose next block is blocked to sleep under the block that it waits for; growth of that feed, or a branch
+block that is shown, wakes it, so nothing scans. The callers keep the blocks and the positions: `PartyMachine` those of
+control feeds, `Delivery` those of data feeds. Blocks that are no part of a feed's history are in `feed.branches`. The
+set of delivered blocks does not depend on the order of arrival.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import Entry
 
 T = TypeVar("T")
+Link = Callable[[Entry], tuple[bytes, int]]
+Shown = Callable[[Entry], int | None]
 
 
 class Standing(enum.Enum):
-    """How an advance entry relates to the delivered blocks."""
+    """How an advance entry relates to the delivered and the shown blocks."""
 
     COVERED = "covered"
-    WAITING = "waiting"  # for blocks, or for the evidence of a fork
+    WAITING = "waiting"  # for blocks, or until the branch that it names is shown
     LIE = "lie"  # its lamport is not that of the block it names: for everybody, the feed ends there
 
 
@@ -38,56 +41,58 @@ class Cursor(Protocol):
 
 
 def entry_standing(
-    entry: Entry,
-    position: int,
-    end: int,
-    read_link: Callable[[Entry], tuple[bytes, int]],
-    base: int = 0,
-    base_lamport: int = 0,
+    entry: Entry, position: int, read_link: Link, shown: Shown, base: int = 0, base_lamport: int = 0
 ) -> Standing:
-    """Compare an entry with the feed that it names.
+    """Compare an entry with the feed that it names. No claim is believed: the block itself must be here (rule 23).
 
-    The first `position` blocks of that feed are delivered. It is forked at `end` (`NO_END` if it is not). Its first
-    `base` blocks, the last of them with `base_lamport`, are in the snapshot of an epoch. `read_link` returns the hash
-    and the lamport of the delivered block at the entry's seq.
+    The first `position` blocks of that feed's history are delivered. Its first `base` blocks, the last of them with
+    `base_lamport`, are in the snapshot of an epoch. `read_link` returns the hash and the lamport of the delivered block
+    at the entry's seq, `shown` the lamport of the block of a branch that it names, or None if that is not shown.
     """
     seq = entry.seq
     if seq < base:  # joiners know nothing else of the blocks inside the cut, and everybody judges as they do (rule 2)
-        return COVERED if entry.lamport <= base_lamport else LIE
-    if seq >= end:  # no two peers hold the same blocks beyond a fork, so nobody waits for them
-        return COVERED if position >= end else WAITING
-    if seq >= position:
+        # Above the root's lamport it names another branch: never a fault, for its writer may be honest.
+        return COVERED if entry.lamport <= base_lamport or shown(entry) == entry.lamport else WAITING
+    if seq < position:
+        found, lamport = read_link(entry)
+        if found == entry.hash:
+            return COVERED if lamport == entry.lamport else LIE
+    known = shown(entry)
+    if known is None:
         return WAITING
-    found, lamport = read_link(entry)
-    if found != entry.hash:
-        return WAITING  # for the evidence of a fork
-    return COVERED if lamport == entry.lamport else LIE
+    return COVERED if known == entry.lamport else LIE
 
 
 class CausalQueue:
-    """The feeds to look at next, and the feeds that wait for others."""
+    """The feeds to look at next, and the feeds that wait for others. Branch blocks are in it under their hashes."""
 
     def __init__(self, feeds: Iterable[bytes] = ()) -> None:
         self.ready: OrderedDict[bytes, None] = OrderedDict.fromkeys(feeds)
         self.waits_for: dict[bytes, Entry] = {}  # by blocked feed: the first entry of its next block that waits
-        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
+        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed or block waited for → feeds that wait
 
     def wake(self, *feeds: bytes) -> None:
         """Look at these feeds again: they may have grown."""
         for feed in feeds:
             self.ready[feed] = None
 
+    def sleep(self, feed: bytes, entry: Entry, *, block: bool = False) -> None:
+        """Let a feed wait for the block that an entry names; with `block`, growth of the feed's history is no news."""
+        self.waits_for[feed] = entry
+        self._asleep[entry.hash].add(feed)
+        if not block:
+            self._asleep[entry.feed].add(feed)
+
     def wake_waiters(self, feed: bytes) -> None:
-        """Look again at the feeds that wait for this one: it was delivered further, or is cut."""
+        """Look again at the feeds that wait for this one, or for this block: it was delivered further, or is cut."""
         self.wake(*sorted(self._asleep.pop(feed, ())))
 
     def wake_waiters_where(self, changed: Callable[[bytes], bool]) -> None:
         """Look again at the feeds that wait for any feed for which `changed` is true."""
-        for feed in [feed for feed in self._asleep if changed(feed)]:
-            self.wake_waiters(feed)
+        self.wake(*sorted(feed for feed, entry in self.waits_for.items() if changed(entry.feed)))
 
     def doubt(self, cursors: Iterable[Cursor]) -> None:
-        """Check feeds with faults again: a wrong entry about a feed is no fault if that feed has forked before it."""
+        """Check feeds with faults again: a wrong entry about a block is no fault once an epoch holds that block."""
         for cursor in cursors:
             if cursor.fault:
                 cursor.fault = ""
@@ -100,11 +105,9 @@ class CausalQueue:
             if found is COVERED:
                 continue
             if found is WAITING:
-                self.waits_for[cursor.feed] = entry
-                self._asleep[entry.feed].add(cursor.feed)
-            else:  # the hash fixes the lamport, so everybody finds this lie
-                wrong = f"block {seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
-                cursor.fault = because(Reason.LAMPORT, wrong)
+                self.sleep(cursor.feed, entry)
+            else:
+                cursor.fault = lie_of(seq, entry)
             return False
         return True
 
@@ -115,10 +118,26 @@ class CausalQueue:
         """
         while self.ready:
             feed, _ = self.ready.popitem(last=False)
-            self.waits_for.pop(feed, None)
+            entry = self.waits_for.pop(feed, None)
+            if entry is not None:
+                for waited in (entry.feed, entry.hash):
+                    self._rise(feed, waited)
             grew = False
             for run in advance(feed):
                 grew = True
                 yield run
             if grew and feed in self._asleep:
                 self.wake_waiters(feed)
+
+    def _rise(self, feed: bytes, waited: bytes) -> None:
+        others = self._asleep.get(waited)
+        if others is not None:
+            others.discard(feed)
+            if not others:
+                del self._asleep[waited]
+
+
+def lie_of(seq: int, entry: Entry) -> str:
+    """Return the fault of a block with a false entry. The hash fixes the lamport, so everybody finds this lie."""
+    wrong = f"block {seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
+    return because(Reason.LAMPORT, wrong)

@@ -39,7 +39,6 @@ from antiphon.feed.limits import (
     ADVANCE_MAX,
     BODY_SIZE_MAX,
     LAMPORT_MAX,
-    LAMPORT_STEP_MAX,
     SALT_SIZE,
     SPAN_BLOCKS_MAX,
     SPAN_HEADERS_SIZE_MAX,
@@ -300,9 +299,9 @@ class _Chain:
         """Encode one append, whose first block carries `entries`."""
         first, count = self._length, append.count
         base = max(self._lamport, *[entry.lamport for entry in entries], 0) + 1
-        if base - self._lamport > LAMPORT_STEP_MAX or base + count > LAMPORT_MAX:
+        if base + count > LAMPORT_MAX:
             raise InvalidInput(
-                f"feed {self._pair.key.short}: the lamport {base} steps too far; what it has seen is no history"
+                f"feed {self._pair.key.short}: the lamport {base} is out of range; what it has seen is no history"
             )
         if append.expect not in (None, (first, base)):
             raise MovedOn(

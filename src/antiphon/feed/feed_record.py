@@ -17,7 +17,7 @@ _VERSION = 1
 _WRITABLE = 1
 _RETIRED = 2
 _IGNORED = 4
-_LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQ")
+_LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQI")
 
 
 class End(enum.IntEnum):
@@ -58,6 +58,7 @@ class FeedRecord:
     signature: bytes = bytes(SIGNATURE_SIZE)
     end: int = NO_END
     why: End = End.NONE
+    branches: int = 0  # spans of other branches that are kept
 
     @property
     def valid_length(self) -> int:
@@ -99,6 +100,7 @@ class FeedRecord:
             self.lamport,
             self.signature,
             self.end,
+            self.branches,
         )
         return data + u32(zlib.crc32(self.feed + data))
 
@@ -112,9 +114,8 @@ class FeedRecord:
                 feed=feed,
                 seq=0,
             )
-        version, flags, why, party, start, start_hash, start_lamport, length, last, lamport, signature, end = (
-            _LAYOUT.unpack_from(data)
-        )
+        version, flags, why, party, start, start_hash, start_lamport, *rest = _LAYOUT.unpack_from(data)
+        length, last, lamport, signature, end, branches = rest
         if version != _VERSION or flags & ~(_WRITABLE | _RETIRED | _IGNORED) or why not in _ENDS:
             raise CorruptBlock(
                 f"feed {feed.hex()[:8]}: its record has version {version}, flags {flags} and end {why}, which this "
@@ -137,4 +138,5 @@ class FeedRecord:
             signature=signature,
             end=end,
             why=End(why),
+            branches=branches,
         )

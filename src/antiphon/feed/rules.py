@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import ENTRY, KIND_MAX, KIND_MIN, VERSION, Entry, Flag, decode_entries
-from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
+from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, SALT_SIZE
 from antiphon.feed.span import Span
 
 Frontier = Callable[[bytes], Entry | None]
@@ -70,6 +70,18 @@ def batch_start(span: Span, index: int) -> int:
     return index
 
 
+def well_formed(span: Span) -> int:
+    """Return the index of the first block whose header is malformed by itself; the count if none is.
+
+    Of a branch nobody checks more than this and its lamports: batch marks and the like concern blocks that are applied.
+    """
+    faults: dict[int, str] = {}
+    _columns(span, faults)
+    _first(span.columns["lamport"] > LAMPORT_MAX, "its lamport is out of range", faults)
+    _advance(span, lambda _: None, faults)
+    return min(faults, default=span.count)
+
+
 def _is_plain(span: Span, before: int | None) -> bool:
     """True if a short span has no fault, apart from its entries. If False, the checks by column find the fault."""
     if span.count > _FEW or before is None:
@@ -88,7 +100,7 @@ def _is_plain(span: Span, before: int | None) -> bool:
         seen = min(max(lamports[at : at + count], default=0), LAMPORT_MAX) if count else 0
         if lamport != (before if continued else max(before, seen) + 1):
             return False
-        if lamport > LAMPORT_MAX or lamport - before > LAMPORT_STEP_MAX:
+        if lamport > LAMPORT_MAX:
             return False
         at, more, before = at + count, flags & _MORE, lamport
     return True
@@ -143,11 +155,9 @@ def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
     continued = (span.columns["flags"] & Flag.CONTINUED) != 0
     wanted = np.where(continued, before, np.maximum(before, np.minimum(seen, np.uint64(LAMPORT_MAX))) + np.uint64(1))
     wrong = lamports != wanted
-    steep = (lamports - np.minimum(before, lamports)) > np.uint64(LAMPORT_STEP_MAX)
     if not known:
-        wrong[0] = steep[0] = False
+        wrong[0] = False
     _first(wrong, because(Reason.LAMPORT, "its lamport is not one above what it has seen"), faults)
-    _first(steep, because(Reason.LAMPORT, "its lamport steps too far"), faults)
 
 
 def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int | None = None) -> dict[bytes, Entry]:

@@ -111,4 +111,6 @@ class Announcer:
 def _covers(theirs: Holding, held: Holding) -> bool:
     if held.fork is not None and (theirs.fork is None or theirs.fork > held.fork):
         return False
+    if held.branches > theirs.branches:
+        return False
     return theirs.length > held.length or (theirs.length, theirs.hash) == (held.length, held.hash)

@@ -15,8 +15,28 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.core.v1 import replication_pb2 as pb
 from antiphon.feed.header import HASH_SIZE
 from antiphon.halo.member.device_proof import CREDENTIALS_MAX
-from antiphon.mesh.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX, SHOW_SIZE_MAX
-from antiphon.mesh.message import NONCE_SIZE, Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
+from antiphon.mesh.limits import (
+    BRANCH_SPANS_MAX,
+    CIDS_MAX,
+    HOLDINGS_MAX,
+    MESSAGE_SIZE_MAX,
+    RANGES_MAX,
+    SHOW_SIZE_MAX,
+)
+from antiphon.mesh.message import (
+    NONCE_SIZE,
+    Announcement,
+    Blobs,
+    Body,
+    Branch,
+    Holding,
+    Message,
+    Ranges,
+    Show,
+    Want,
+    WantBlobs,
+    WantBranch,
+)
 
 _INTEGER_MAX = (1 << 63) - 1
 
@@ -34,7 +54,13 @@ def _put(proto: pb.Replication, body: Body) -> None:
         proto.announcement.CopyFrom(pb.Announcement(since=body.since, upto=body.upto))
         for one in body.holdings:
             proto.announcement.holdings.add(
-                feed=one.feed, start=one.start, length=one.length, hash=one.hash, control=one.control, fork=one.fork
+                feed=one.feed,
+                start=one.start,
+                length=one.length,
+                hash=one.hash,
+                control=one.control,
+                fork=one.fork,
+                branches=one.branches,
             )
     elif isinstance(body, Want):
         ranges = [pb.WantRange(feed=feed, first=first) for feed, first in body.ranges]
@@ -42,6 +68,11 @@ def _put(proto: pb.Replication, body: Body) -> None:
     elif isinstance(body, Ranges):
         lacks = [pb.Lack(feed=feed, first=first) for feed, first in body.lacks]
         proto.ranges.CopyFrom(pb.Ranges(request=body.request, spans=body.spans, lacks=lacks, forks=body.forks))
+    elif isinstance(body, WantBranch):
+        wanted = pb.WantBranch(request=body.request, feed=body.feed, seq=body.seq, hash=body.hash, first=body.first)
+        proto.want_branch.CopyFrom(wanted)
+    elif isinstance(body, Branch):
+        proto.branch.CopyFrom(pb.Branch(request=body.request, spans=body.spans))
     elif isinstance(body, WantBlobs):
         proto.want_blobs.CopyFrom(pb.WantBlobs(request=body.request, cids=body.cids))
     elif isinstance(body, Show):
@@ -91,6 +122,16 @@ def _body(proto: pb.Replication) -> Body | None:
         _bounded("spans, lacks and forks", len(given.spans) + len(given.lacks) + len(given.forks), RANGES_MAX)
         lacks = tuple((_key(one.feed), _integer(one.first)) for one in given.lacks)
         return Ranges(_integer(given.request), tuple(given.spans), lacks, tuple(given.forks))
+    if kind == "want_branch":
+        wanted = proto.want_branch
+        seq, first = _integer(wanted.seq), _integer(wanted.first)
+        if first > seq:
+            raise BadEncoding(f"a branch is requested from {first} back to {seq}")
+        hash_ = _sized("hash", wanted.hash, HASH_SIZE)
+        return WantBranch(_integer(wanted.request), _key(wanted.feed), seq, hash_, first)
+    if kind == "branch":
+        _bounded("spans of a branch", len(proto.branch.spans), BRANCH_SPANS_MAX)
+        return Branch(_integer(proto.branch.request), tuple(proto.branch.spans))
     if kind == "want_blobs":
         _bounded("CIDs", len(proto.want_blobs.cids), CIDS_MAX)
         return WantBlobs(_integer(proto.want_blobs.request), tuple(map(Cid, proto.want_blobs.cids)))
@@ -111,7 +152,7 @@ def _holding(proto: pb.Holding) -> Holding:
         raise BadEncoding(f"feed {proto.feed.hex()[:8]} is announced from {proto.start} to {proto.length}")
     fork = _integer(proto.fork) if proto.HasField("fork") else None
     feed, last = _key(proto.feed), _sized("hash", proto.hash, HASH_SIZE)
-    return Holding(feed, proto.start, proto.length, last, proto.control, fork)
+    return Holding(feed, proto.start, proto.length, last, proto.control, fork, _integer(proto.branches))
 
 
 def _key(raw: bytes) -> bytes:

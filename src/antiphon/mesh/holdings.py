@@ -66,7 +66,7 @@ class Holdings:
             return
         self._records[feed] = record
         fork = record.end if record.why is End.FORK else None
-        held = Holding(feed, record.start, record.length, record.hash, control, fork)
+        held = Holding(feed, record.start, record.length, record.hash, control, fork, record.branches)
         known = self._changed.get(feed)
         if known is None or known[1] != held:  # otherwise nothing changed that other peers need to know
             self.version += 1

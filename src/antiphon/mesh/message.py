@@ -19,6 +19,7 @@ class Holding:
     hash: bytes
     control: bool = False
     fork: int | None = None  # where the feed is cut, if there is evidence of a fork
+    branches: int = 0  # spans that are kept of other branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,28 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
+class WantBranch:
+    """Requests a block by its hash, of whichever branch of its feed, and the blocks from `first` that lead to it."""
+
+    request: int
+    feed: bytes
+    seq: int
+    hash: bytes
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Answers `WantBranch`: spans that lead to the block, perhaps from a later one than `first`; none if it lacks it.
+
+    Of a data feed they have headers and small geneses; a control feed's are whole.
+    """
+
+    request: int
+    spans: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WantBlobs:
     """Requests blobs."""
 
@@ -74,7 +97,7 @@ class Show:
     credentials: tuple[bytes, ...]
 
 
-Body = Announcement | Want | Ranges | WantBlobs | Blobs | Show
+Body = Announcement | Want | Ranges | WantBranch | Branch | WantBlobs | Blobs | Show
 
 
 @dataclass(frozen=True, slots=True)

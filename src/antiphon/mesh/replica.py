@@ -26,14 +26,15 @@ from antiphon.feed.header import HEADER_SIZE, Kind
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.ingest import Base, Ingested, Outcome
+from antiphon.feed.store.ingest import Base, Ingested, Outcome, branch_part, is_complete
 from antiphon.feed.store.quarantine import NOBODY
 from antiphon.mesh.admits import Admits
 from antiphon.mesh.blob_scope import BlobScope
 from antiphon.mesh.holdings import Holdings
 from antiphon.mesh.in_flight import InFlight
-from antiphon.mesh.limits import ANSWER_SIZE
-from antiphon.mesh.message import NONCE_SIZE, Holding
+from antiphon.mesh.limits import ANSWER_SIZE, BRANCH_SPANS_MAX
+from antiphon.mesh.message import NONCE_SIZE, Holding, WantBranch
+from antiphon.mesh.wanted_branches import WantedBlock, WantedBranches
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Known
 from antiphon.party.epochs.epochs import Disagreement, Epochs
@@ -73,6 +74,9 @@ class Replica:
         self._begin(party.store, party.key, admits, randomness or party.randomness, party.authority)
         self._erased = party.authority.erased
         self._look_for_names = party.look
+        self.branches = WantedBranches(
+            party.store, self.holdings, party.authority.knows, party.wanted_blocks, lambda: party.processed
+        )
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
@@ -97,6 +101,7 @@ class Replica:
         self.admits = admits
         self.holdings = Holdings(store, party, control=control)
         self.in_flight = InFlight()
+        self.branches = WantedBranches(store, self.holdings, known.knows, known.wanted)
         self.fetches_blobs = True  # a driver may first process the blocks that came: they may make blobs needless
         self.base_version = 0  # rises when the party folds on another epoch
         self.known = known
@@ -152,6 +157,20 @@ class Replica:
         except (MissingBlocks, CorruptBlock):  # pruned meanwhile, or damaged, which local readers report
             return given
         return given
+
+    def read_branch(self, want: WantBranch, size: int) -> list[Span]:
+        """Return spans that lead to a block by its hash, as they are kept of a branch; empty if it is not here."""
+        try:
+            found = self.store.trail(want.feed, want.seq, want.hash, want.first, size)
+        except CorruptBlock:
+            return []
+        held = self.holdings.get(want.feed)
+        if held is None or not held.control:
+            found = [branch_part(span) for span in found]
+        found = found[-BRANCH_SPANS_MAX:]
+        while len(found) > 1 and sum(span.size for span in found) > size:
+            del found[0]
+        return [] if any(not is_complete(span, control=held is not None and held.control) for span in found) else found
 
     def evidence(self, feed: bytes) -> bytes | None:
         """Return the evidence that a feed's writer signed two histories, or None."""
@@ -292,6 +311,32 @@ class Replica:
             return Ingested(Outcome.FORK, 0, str(error), error.evidence)
         except (RefusedBlocks, MissingBlocks):
             return None
+
+    def take_branch(self, block: WantedBlock, spans: Sequence[Span], source: bytes = NOBODY) -> int:
+        """Keep spans that lead to a wanted block. Return how many of their blocks are new here.
+
+        If they do not verify, or do not lead to the block, an error is raised and none is kept.
+        """
+        if any((span.party, span.feed) != (self.key, block.feed) for span in spans):
+            raise BadEncoding(f"an answer about a branch of feed {block.feed.hex()[:8]} with another feed")
+        if any(not self._may_be_erased(span) for span in spans):
+            return 0
+        added = 0
+
+        def change() -> Iterable[bytes]:
+            nonlocal added
+            done = self.store.ingest_branch(spans, leads_to=(block.seq, block.hash), source=source)
+            added = sum(_news(one) for one in done)
+            return [block.feed]
+
+        self.holdings.apply(change)
+        self._stale = True
+        return added
+
+    def _may_be_erased(self, span: Span) -> bool:
+        """True if all bodies that are marked as erased were erased by credentials, as far as is known here."""
+        marked = {span.first + at for at, state in enumerate(span.states) if state == BodyState.ERASED}
+        return not marked or marked <= set(self._erased(span.feed))
 
     def take_fork(self, evidence: bytes, source: bytes = NOBODY) -> tuple[bytes, bool]:
         """Take evidence of a fork, if it is about held blocks. Return its feed, and whether the evidence is new.

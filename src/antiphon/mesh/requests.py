@@ -11,7 +11,7 @@ from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
 from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
-from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
+from antiphon.mesh.message import Blobs, Branch, Holding, Ranges, Want, WantBlobs, WantBranch
 from antiphon.mesh.replica import RangeOutcome, Replica
 from antiphon.mesh.session_gate import SessionGate
 from antiphon.mesh.timeouts import Timeout
@@ -26,7 +26,7 @@ class _Request:
     keys: tuple[bytes, ...]  # feeds or CIDs
     asked_ms: int
     until_ms: int
-    blobs: bool = False
+    answer: type[Ranges | Branch | Blobs] = Ranges  # the message that answers it
 
 
 class Requester:
@@ -44,6 +44,7 @@ class Requester:
         self._back: dict[bytes, int] = {}  # how many held blocks of a feed to request again, to find its fork
         self._rest: dict[bytes, int] = {}  # late or useless feeds and blobs: when to request again
         self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and the length held then
+        self._lacked: dict[bytes, tuple[int, int]] = {}  # branch blocks that the peer lacks: when to ask again, tries
         self._without: dict[bytes, None] = {}  # blobs that the peer does not have
         self._seeking = False  # some blobs are wanted
         self._blobs_rest_ms = 0
@@ -77,6 +78,8 @@ class Requester:
                 raise TooLarge(f"a peer announces more than {FEEDS_MAX} feeds of party {self._replica.key.hex()[:8]}")
             self.theirs[one.feed] = one
             self._look_at(one.feed)
+            for block in [block for block in self._lacked if self._is_of(block, one.feed)]:
+                del self._lacked[block]
         self._without.clear()
         self._blobs_rest_ms = 0
 
@@ -114,17 +117,20 @@ class Requester:
 
     # -- requests
 
-    def request(self, now_ms: int) -> tuple[list[Want | WantBlobs], int]:
+    def request(self, now_ms: int) -> tuple[list[Want | WantBranch | WantBlobs], int]:
         """Return the requests to send now, and the time at which to call this again even if nothing arrives."""
         self._notice()
         self._expire(now_ms)
-        asked: list[Want | WantBlobs] = []
+        asked: list[Want | WantBranch | WantBlobs] = []
         wake_ms = NEVER
         while len(self._requests) < REQUESTS_MAX:
             want, wake_ms = self._want(now_ms)
             if want is None:
                 break
             asked.append(want)
+        branches, branches_ms = self._want_branches(now_ms)
+        asked += branches
+        wake_ms = min(wake_ms, branches_ms)
         if len(self._requests) < REQUESTS_MAX and self._gate.takes is Access.WHOLE:
             blobs, blobs_ms = self._want_blobs(now_ms)
             asked += blobs
@@ -185,6 +191,30 @@ class Requester:
             return False
         return self._tried.get(feed) != (theirs.fork, mine.length)
 
+    def _want_branches(self, now_ms: int) -> tuple[list[WantBranch], int]:
+        """Return requests for blocks that waiting blocks refer to, and that do not come with their feeds."""
+        due, wake_ms = self._replica.branches.due(now_ms)
+        self._lacked = {hash_: known for hash_, known in self._lacked.items() if self._replica.branches.get(hash_)}
+        asked: list[WantBranch] = []
+        for block in due:
+            theirs = self.theirs.get(block.feed)
+            if self._gate.takes < (Access.CONTROL if theirs is not None and theirs.control else Access.WHOLE):
+                continue
+            coming = theirs is not None and theirs.length > block.seq and not block.apart
+            if coming and theirs is not None and self._replica.first_missing(theirs, 0) is not None:
+                continue
+            until = max(self._busy_until(block.hash, now_ms), self._lacked.get(block.hash, (0, 0))[0])
+            if until > now_ms:
+                wake_ms = min(wake_ms, until)
+            elif len(self._requests) < REQUESTS_MAX:
+                number = self._request((block.hash,), now_ms, Branch)
+                asked.append(WantBranch(number, block.feed, block.seq, block.hash, block.first))
+        return asked, wake_ms
+
+    def _is_of(self, hash_: bytes, feed: bytes) -> bool:
+        block = self._replica.branches.get(hash_)
+        return block is not None and block.feed == feed
+
     def _want_blobs(self, now_ms: int) -> tuple[list[WantBlobs], int]:
         wanted = self._replica.wanted_blobs()
         if not wanted:
@@ -209,12 +239,12 @@ class Requester:
                 continue
             cids.append(cid)
             if len(cids) == _CIDS_AT_ONCE:
-                asked.append(WantBlobs(self._request(tuple(cids), now_ms, blobs=True), tuple(cids)))
+                asked.append(WantBlobs(self._request(tuple(cids), now_ms, Blobs), tuple(cids)))
                 cids = []
                 if len(self._requests) == REQUESTS_MAX:
                     return asked, wake_ms
         if cids:
-            asked.append(WantBlobs(self._request(tuple(cids), now_ms, blobs=True), tuple(cids)))
+            asked.append(WantBlobs(self._request(tuple(cids), now_ms, Blobs), tuple(cids)))
         return asked, wake_ms
 
     def _forget_blobs(self) -> None:
@@ -223,10 +253,10 @@ class Requester:
         self._without.clear()
         self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
 
-    def _request(self, keys: tuple[bytes, ...], now_ms: int, *, blobs: bool = False) -> int:
+    def _request(self, keys: tuple[bytes, ...], now_ms: int, answer: type[Ranges | Branch | Blobs] = Ranges) -> int:
         self._last += 1
         until_ms = now_ms + self._timeout.timeout_ms
-        self._requests[self._last] = _Request(keys, now_ms, until_ms, blobs)
+        self._requests[self._last] = _Request(keys, now_ms, until_ms, answer)
         for key in keys:
             self._asked.add(key)
             self._replica.in_flight.claim(key, self, until_ms)
@@ -236,7 +266,7 @@ class Requester:
 
     def take_ranges(self, answer: Ranges, now_ms: int) -> None:
         """Take the ranges of an answer. Ranges that were not requested or do not verify are refused."""
-        asked = self._answered(answer.request, now_ms, blobs=False)
+        asked = self._answered(answer, now_ms)
         came = [spans.decode(data) for data in answer.spans]
         feeds = [span.feed for span in came]
         if len(set(feeds)) != len(feeds):
@@ -281,9 +311,24 @@ class Requester:
         if theirs is not None and theirs.fork is not None and mine is not None:
             self._tried[feed] = theirs.fork, mine.length
 
+    def take_branch(self, answer: Branch, now_ms: int) -> None:
+        """Take the spans that lead to a wanted block. What was not requested or does not verify is refused."""
+        asked = self._answered(answer, now_ms)
+        if asked is None:
+            return
+        (hash_,) = asked
+        block, added = self._replica.branches.get(hash_), 0
+        if block is not None and answer.spans:
+            came = [spans.decode(data) for data in answer.spans]
+            added = self._replica.take_branch(block, came, self._gate.device)
+        self.taken += added
+        if not added:
+            tries = self._lacked.get(hash_, (0, 0))[1]
+            self._lacked[hash_] = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(tries, 6)), tries + 1
+
     def take_blobs(self, answer: Blobs, now_ms: int) -> None:
         """Take the blobs of an answer, and note the ones that the peer does not have."""
-        asked = self._answered(answer.request, now_ms, blobs=True)
+        asked = self._answered(answer, now_ms)
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
             if asked is not None and cid not in asked:
                 raise BadEncoding(f"an answer with blob {cid}, which was not requested")
@@ -299,14 +344,15 @@ class Requester:
             self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(self._blobs_late, 6))
             self._blobs_late += 1
 
-    def _answered(self, number: int, now_ms: int, *, blobs: bool) -> tuple[bytes, ...] | None:
+    def _answered(self, answer: Ranges | Branch | Blobs, now_ms: int) -> tuple[bytes, ...] | None:
         """Close a request and return its feeds or blobs; None if it was answered or timed out before."""
+        number = answer.request
         if number > self._last:
             raise BadEncoding(f"an answer to request {number}, which was never made")
         request = self._requests.get(number)
         if request is None:
             return None
-        if request.blobs is not blobs:
+        if not isinstance(answer, request.answer):
             raise BadEncoding(f"an answer to request {number} that answers another kind of request")
         del self._requests[number]
         self._timeout.answered(now_ms - request.asked_ms)
@@ -322,4 +368,4 @@ class Requester:
 def _newer(one: Holding, known: Holding) -> bool:
     """True if a holding is newer than the known one. A feed only grows, is pruned or is cut; nothing is undone."""
     forked = one.fork is not None and (known.fork is None or one.fork < known.fork)
-    return one.length > known.length or one.start > known.start or forked
+    return one.length > known.length or one.start > known.start or forked or one.branches > known.branches

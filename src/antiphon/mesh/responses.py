@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.core.cid import Cid
 from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
-from antiphon.mesh.message import Blobs, Ranges, Want, WantBlobs
+from antiphon.mesh.message import Blobs, Branch, Ranges, Want, WantBlobs, WantBranch
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session_gate import SessionGate
 
@@ -22,14 +22,22 @@ class Responder:
         self._answered: dict[int, None] = {}
         self.answer_size = 0  # of the last answer
 
-    def answer(self, want: Want | WantBlobs) -> Ranges | Blobs | None:
+    def answer(self, want: Want | WantBranch | WantBlobs) -> Ranges | Branch | Blobs | None:
         """Return an answer that fits a message, perhaps to a part of the request; None if it was answered before."""
         if want.request in self._answered:
             return None
         self._answered[want.request] = None
         if len(self._answered) > ANSWERED_MAX:
             del self._answered[next(iter(self._answered))]
+        if isinstance(want, WantBranch):
+            return self._branch(want)
         return self._ranges(want) if isinstance(want, Want) else self._blobs(want)
+
+    def _branch(self, want: WantBranch) -> Branch:
+        found = self._replica.read_branch(want, ANSWER_SIZE) if self._gives(want.feed) else []
+        spans = tuple(span.encode() for span in found)
+        self.answer_size = _EMPTY_SIZE + sum(map(len, spans))
+        return Branch(want.request, spans)
 
     def _ranges(self, want: Want) -> Ranges:
         spans: list[bytes] = []

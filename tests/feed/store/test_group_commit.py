@@ -12,7 +12,7 @@ from antiphon.core.errors import FeedRetired, InvalidInput, StoreClosed, Unknown
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.limits import LAMPORT_STEP_MAX
+from antiphon.feed.limits import LAMPORT_MAX
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.tables import Tables
 from antiphon.testing.spans import SpanWriter, drafts, key_pair
@@ -113,7 +113,7 @@ def test_an_error_of_one_does_not_hurt_the_others(
     store.create(alice.key, party)
     store.create(bob.key, party)
     store.retire(bob.key)
-    too_far = Entry(b"x" * 32, 1, LAMPORT_STEP_MAX + 9, bytes(32))
+    too_far = Entry(b"x" * 32, 1, LAMPORT_MAX + 9, bytes(32))
     held = Held(store, pool)
 
     good, party_wrong, lamport_wrong, retired, unknown, type_wrong, also_good = held.come(

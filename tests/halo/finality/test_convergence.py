@@ -109,7 +109,7 @@ class Script:
     def meddle(self, actor: Actor, other: int, number: int) -> None:
         said = [act for act in actor.machine.acts() if isinstance(act.claim, EpochAct)]
         if said and number % 4:
-            actor.write_signed(credential_of(actor.machine.block(said[other % len(said)].position)))
+            actor.write_signed(credential_of(actor.machine.block(said[other % len(said)])))
         elif number % 3 == 0:
             actor.narrow(self.actors[other % 3], cuts={})
         elif number % 3 == 1:

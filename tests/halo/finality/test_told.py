@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.halo.finality.test_epoch_chain import NOW, cid, declare, meet, numbers, party, why
 
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
+from antiphon.feed.header import Entry
 from antiphon.halo.acts.act import Act
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import EpochEndorsement, EpochGenesis, Policy, Role
@@ -21,8 +23,8 @@ def signed(block: Block) -> bytes:
     return message_pb2.Message.FromString(block.message).credential.SerializeToString(deterministic=True)
 
 
-def tell(actor: Actor, block: Block) -> Act:
-    actor.write_signed(signed(block))
+def tell(actor: Actor, block: Block, seen: Sequence[Entry] | None = None) -> Act:
+    actor.write_signed(signed(block), seen)
     return actor.machine.acts()[-1]
 
 
@@ -37,6 +39,12 @@ def without(actor: Actor, *kept: tuple[Actor, int | None]) -> PartyMachine:
     return machine
 
 
+def knowing(actor: Actor, forked: Actor, count: int) -> Actor:
+    """The actor, once it knows that another's feed is forked: its entries go no further than the fork."""
+    actor.machine.end_fork(forked.control.key, count)
+    return actor
+
+
 # -- votes
 
 
@@ -45,7 +53,7 @@ def test_a_genesis_told_again_counts_as_the_vote_of_who_signed_it() -> None:
     length = len(alice.written)
     genesis = declare(alice)
     bob.hear(alice)
-    bob.write(attestation(genesis))
+    knowing(bob, alice, length).write(attestation(genesis), seen=carol.machine.entries())
     assert numbers(bob) == [1]
     tell(bob, alice.written[-1])
     other = without(carol, (alice, length), (bob, None), (carol, None))
@@ -62,7 +70,7 @@ def test_an_attestation_told_again_counts_as_its_signers() -> None:
     meet(alice, bob, carol)
     other = without(carol, (bob, length), (alice, None), (carol, None))
     assert other.epochs().final == (), "Bob's vote stands on a branch that is not here"
-    tell(carol, bob.written[-1])
+    tell(knowing(carol, bob, length), bob.written[-1])
     other.add(carol.written[-1:])
     assert [epoch.snapshot for epoch in other.epochs().final] == [cid("state")]
 
@@ -97,7 +105,7 @@ def test_a_second_word_told_again_counts_as_the_second() -> None:
     alice.write(attestation(genesis))
     bob.hear(alice)
     assert numbers(bob) == [1]
-    tell(bob, alice.written[-1])
+    tell(knowing(bob, alice, length), alice.written[-1])
     other = without(carol, (alice, length), (bob, None), (carol, None))
     assert len(other.epochs().final) == 1
 
@@ -127,7 +135,7 @@ def test_a_device_that_was_restored_learns_from_others_what_it_has_said() -> Non
     length = len(bob.written)
     bob.write(attestation(genesis))
     carol.hear(alice, bob)
-    tell(carol, bob.written[-1])
+    tell(knowing(carol, bob, length), bob.written[-1])
     machine = without(bob, (bob, length), *((actor, None) for actor in (alice, carol, dora, erin)))
     assert machine.epochs().own(bytes(bob.device.key)).attested
 
@@ -191,7 +199,7 @@ def test_a_proposer_that_lacks_the_genesis_it_must_declare_again_says_so() -> No
     length = len(bob.written)
     genesis = declare(bob, "one")
     alice.hear(bob)
-    alice.write(attestation(genesis))
+    knowing(alice, bob, length).write(attestation(genesis))
     carol = alice._rehearsal.actors[2]
     device = bytes(carol.device.key)
     alice.write(EpochEndorsement(1, 1, device, 0, cid("one")))

@@ -79,6 +79,7 @@ def data_stops(spans: list[Span], ends: dict[bytes, int]) -> Stops:
         for span in spans:
             store.ingest(span)
             delivery.wake(span.feed)
+            delivery.take_branches(store.record(span.feed))
             list(delivery.pump())
         waits = {blocked.feed: blocked.waits_for for blocked in delivery.blocked()}
         lanes = [lane.state for lane in delivery.lanes.values()]
@@ -86,7 +87,7 @@ def data_stops(spans: list[Span], ends: dict[bytes, int]) -> Stops:
 
 
 def cut(stops: Stops, ends: dict[bytes, int]) -> Stops:
-    """Compare feeds up to their ends only: of a forked control feed, blocks beyond the end are delivered as well."""
+    """Compare feeds up to their ends: neither delivers more of them."""
     return {feed: stop if stop[0] < ends.get(feed, NO_END) else (ends[feed], None, "") for feed, stop in stops.items()}
 
 

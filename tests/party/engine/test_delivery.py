@@ -54,6 +54,7 @@ def pump(delivery: Delivery, store: FeedStore) -> list[tuple[str, int]]:
     names = {key_pair(name).key: name for name in NAMES}
     for record in store.feeds(PARTY):
         lane = delivery.lanes.get(record.feed)
+        delivery.take_branches(record)
         if lane is not None and lane.state.position < record.valid_length:
             delivery.wake(record.feed)
     return [(names[run.feed], seq) for run in delivery.pump() for seq in range(run.start, run.stop)]  # type: ignore[index]
@@ -151,8 +152,8 @@ def test_an_entry_with_a_wrong_lamport_ends_the_lane_and_only_that(store: FeedSt
     assert pump(delivery, store) == []
 
 
-def test_a_lie_about_what_turns_out_to_be_forked_is_none(store: FeedStore) -> None:
-    """Whoever knew of the fork first has taken the message: nobody holds the same blocks beyond it (rule 1)."""
+def test_a_lie_about_what_turns_out_to_be_forked_stays_one(store: FeedStore) -> None:
+    """The hash fixes the lamport: whoever is shown that branch finds the same lie."""
     alice, bob = writer("alice"), writer("bob")
     begun = alice.write(1)
     forked = alice.fork()
@@ -165,11 +166,16 @@ def test_a_lie_about_what_turns_out_to_be_forked_is_none(store: FeedStore) -> No
     with pytest.raises(Equivocation):
         store.ingest(joined(begun, other))
     assert delivery.end_fork(alice.pair.key, 1) == 2
-    assert pump(delivery, store) == [("bob", 0)]
-    assert delivery.blocked() == []
+    delivery.lanes[alice.pair.key].state.position = 1
+    assert pump(delivery, store) == []
+    assert "wrong lamport" in delivery.blocked()[0].reason
+    fresh = delivery_of(store, "alice", "bob")
+    fresh.end_fork(alice.pair.key, 1)
+    assert pump(fresh, store) == [("alice", 0)]
+    assert [blocked.reason for blocked in fresh.blocked()] == [blocked.reason for blocked in delivery.blocked()]
 
 
-def test_another_branch_than_the_one_held_waits_for_the_evidence(store: FeedStore) -> None:
+def test_another_branch_than_the_one_held_waits_until_it_is_shown(store: FeedStore) -> None:
     alice, bob = writer("alice"), writer("bob")
     begun = alice.write(2)
     other = alice.fork().write(1)
@@ -179,15 +185,20 @@ def test_another_branch_than_the_one_held_waits_for_the_evidence(store: FeedStor
     assert [who for who, _ in pump(delivery, store)] == ["alice"] * 3
     assert delivery.blocked()[0].reason.startswith("it has seen another block 2 of feed")
     assert delivery.end_fork(alice.pair.key, 2) == 1
-    assert pump(delivery, store) == [("bob", 0)], "entries beyond a cut count as covered"
+    assert pump(delivery, store) == [], "nobody believes the lamport in an entry"
+    assert list(delivery.wanted()) == [last(other)]
+    store.ingest_branch([other])
+    assert pump(delivery, store) == [("bob", 0)]
 
 
-def test_a_cut_that_is_not_reached_yet_is_waited_for(store: FeedStore) -> None:
+def test_a_history_that_is_not_delivered_up_to_its_fork_is_waited_for(store: FeedStore) -> None:
     alice, bob = writer("alice"), writer("bob")
     begun = alice.write(3)
-    store.ingest(bob.write(1, seen=[last(alice.write(2))]))
+    beyond = alice.write(2)
+    store.ingest(bob.write(1, seen=[last(beyond)]))
     delivery = delivery_of(store, "alice", "bob")
     delivery.end_fork(alice.pair.key, 3)
+    store.ingest_branch([beyond])
     assert pump(delivery, store) == []
     store.ingest(begun)
     assert [who for who, _ in pump(delivery, store)] == ["alice"] * 3 + ["bob"]

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Replication(_message.Message):
-    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show")
+    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show", "want_branch", "branch")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     RECEIVER_FIELD_NUMBER: _ClassVar[int]
@@ -18,6 +18,8 @@ class Replication(_message.Message):
     WANT_BLOBS_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
     SHOW_FIELD_NUMBER: _ClassVar[int]
+    WANT_BRANCH_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     sender: bytes
     receiver: bytes
@@ -28,7 +30,9 @@ class Replication(_message.Message):
     want_blobs: WantBlobs
     blobs: Blobs
     show: Show
-    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ...) -> None: ...
+    want_branch: WantBranch
+    branch: Branch
+    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ..., want_branch: _Optional[_Union[WantBranch, _Mapping]] = ..., branch: _Optional[_Union[Branch, _Mapping]] = ...) -> None: ...
 
 class Announcement(_message.Message):
     __slots__ = ("since", "upto", "holdings")
@@ -41,20 +45,22 @@ class Announcement(_message.Message):
     def __init__(self, since: _Optional[int] = ..., upto: _Optional[int] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("feed", "start", "length", "hash", "control", "fork")
+    __slots__ = ("feed", "start", "length", "hash", "control", "fork", "branches")
     FEED_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     HASH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     FORK_FIELD_NUMBER: _ClassVar[int]
+    BRANCHES_FIELD_NUMBER: _ClassVar[int]
     feed: bytes
     start: int
     length: int
     hash: bytes
     control: bool
     fork: int
-    def __init__(self, feed: _Optional[bytes] = ..., start: _Optional[int] = ..., length: _Optional[int] = ..., hash: _Optional[bytes] = ..., control: _Optional[bool] = ..., fork: _Optional[int] = ...) -> None: ...
+    branches: int
+    def __init__(self, feed: _Optional[bytes] = ..., start: _Optional[int] = ..., length: _Optional[int] = ..., hash: _Optional[bytes] = ..., control: _Optional[bool] = ..., fork: _Optional[int] = ..., branches: _Optional[int] = ...) -> None: ...
 
 class Want(_message.Message):
     __slots__ = ("request", "size_max", "ranges", "forks")
@@ -95,6 +101,28 @@ class Lack(_message.Message):
     feed: bytes
     first: int
     def __init__(self, feed: _Optional[bytes] = ..., first: _Optional[int] = ...) -> None: ...
+
+class WantBranch(_message.Message):
+    __slots__ = ("request", "feed", "seq", "hash", "first")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    FEED_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    feed: bytes
+    seq: int
+    hash: bytes
+    first: int
+    def __init__(self, request: _Optional[int] = ..., feed: _Optional[bytes] = ..., seq: _Optional[int] = ..., hash: _Optional[bytes] = ..., first: _Optional[int] = ...) -> None: ...
+
+class Branch(_message.Message):
+    __slots__ = ("request", "spans")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    spans: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class WantBlobs(_message.Message):
     __slots__ = ("request", "cids")

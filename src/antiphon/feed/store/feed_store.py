@@ -182,6 +182,25 @@ class FeedStore(FeedReader):
                 )
         return results
 
+    def ingest_branch(
+        self, spans: Sequence[Span], *, leads_to: tuple[int, bytes] | None = None, source: bytes = NOBODY
+    ) -> list[Ingested]:
+        """Verify and keep spans of any branches, in one commit. Of data feeds, only headers and small geneses are kept.
+
+        Blocks that refer to a branch are delivered once it is shown (`feed.branches`). Its size is not bounded: a
+        branch of many spans comes in several calls. With `leads_to`, they must follow each other up to that block.
+        """
+        with self._listing_refusals(source):
+            verified = [verify_span(span) for span in spans]
+            for span in verified:
+                receiving.check_complete(span)
+            if leads_to is not None:
+                receiving.check_trail(verified, *leads_to)
+            now_ms = self._clock.now_ms()
+            return self._committer.submit(
+                [lambda tables, span=span: receiving.ingest_branch(tables, span, now_ms) for span in verified]  # type: ignore[misc]
+            )
+
     @contextmanager
     def _listing_refusals(self, source: bytes = NOBODY) -> Iterator[None]:
         try:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from antiphon.core.errors import BrokenChain, MissingBlocks, RefusedBlocks
 from antiphon.core.reasons import Reason, because
@@ -13,7 +17,8 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import HASH_SIZE, Flag
+from antiphon.feed.header import HASH_SIZE, Flag, Kind
+from antiphon.feed.limits import BRANCH_GENESIS_SIZE_MAX
 from antiphon.feed.rules import batch_start, judge
 from antiphon.feed.span import Span
 from antiphon.feed.store import quarantine
@@ -101,12 +106,7 @@ def _record_for(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
     """Return the feed's record; a new one if the feed begins with this span."""
     record = tables.find(span.feed)
     if record is not None and record.party != span.party:
-        raise RefusedBlocks(
-            f"feed {span.feed.hex()[:8]} belongs to party {record.party.hex()[:8]}; a feed belongs to one party",
-            feed=span.feed,
-            seq=span.first,
-            code=Reason.OTHER_PARTY,
-        )
+        raise _foreign(record, span)
     if record is not None and span.first <= record.length:
         return record
     if record is None and span.first == 0:
@@ -160,7 +160,94 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
         quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason, record.feed))
     elif tables.fork(record.feed) is None:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
+    _keep(tables, span.tail(seq))
     return Ingested(Outcome.FORK, 0, reason, evidence, seq)
+
+
+def check_trail(trail: Sequence[Span], seq: int, hash_: bytes) -> None:
+    """Refuse verified spans that do not follow each other, or do not lead to the block with this seq and hash."""
+    last = trail[-1]
+    linked = all(one.feed == after.feed and after.first == one.end for one, after in pairwise(trail))
+    linked = linked and all(after.previous == one.hash_at(one.end - 1) for one, after in pairwise(trail))
+    if not linked or not last.first <= seq < last.end or last.hash_at(seq) != hash_:
+        raise RefusedBlocks(
+            f"feed {last.feed.hex()[:8]}: these blocks do not lead to block {seq} as it was named; ask another peer",
+            feed=last.feed,
+            seq=seq,
+            code=Reason.CHAIN,
+        )
+
+
+def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
+    """Keep a verified span of any branch, for blocks that refer to it. It shows a fork if it parts from held blocks."""
+    record = tables.find(span.feed)
+    if record is None:
+        tables.put_record(FeedRecord(feed=span.feed, party=span.party))
+    elif record.party != span.party:
+        raise _foreign(record, span)
+    elif record.start <= span.first <= record.length and tables.hash_before(record, span.first) == span.previous:
+        overlap = min(span.end, record.length)
+        forked = _compare(tables, record, span, overlap, now_ms) if span.first < overlap else None
+        if forked is not None or span.end <= record.length:
+            return forked or Ingested(Outcome.KNOWN, 0)
+        span = span.tail(overlap)
+    if not is_complete(span, control=_is_control(tables, span)):
+        raise RefusedBlocks(
+            f"feed {span.feed.hex()[:8]}: a branch from {span.first} without the bodies that belong to it: all of a "
+            "control feed, and small geneses of a data feed; ask another peer",
+            feed=span.feed,
+            seq=span.first,
+            code=Reason.NO_BODY,
+        )
+    return Ingested(Outcome.STORED, span.count) if _keep(tables, span) else Ingested(Outcome.KNOWN, 0)
+
+
+def _keep(tables: Tables, span: Span) -> bool:
+    """Keep a span of a branch: of a control feed whole or not at all, of a data feed headers and small geneses."""
+    control = _is_control(tables, span)
+    kept = is_complete(span, control=control) and tables.put_branch(span if control else branch_part(span))
+    if kept:
+        record = tables.record(span.feed)
+        tables.put_record(replace(record, branches=record.branches + 1))
+    return kept
+
+
+def _is_control(tables: Tables, span: Span) -> bool:
+    record = tables.record(span.feed)
+    if record.length > record.start == 0:
+        return tables.block_at(record, 0).kind is Kind.CREDENTIAL
+    return int(span.columns["kind"][0]) == Kind.CREDENTIAL
+
+
+def is_complete(span: Span, *, control: bool) -> bool:
+    """True if a span has all bodies that are kept of a branch; a body that is marked as erased is not demanded."""
+    if not span.states or control:
+        return not span.states
+    return BodyState.LEFT_OUT not in np.frombuffer(span.states, dtype=np.uint8)[_small_geneses(span)]
+
+
+def branch_part(span: Span) -> Span:
+    """Return the part of a data feed's span that is kept of a branch: other bodies than those of small geneses go."""
+    small = _small_geneses(span).tolist()
+    kept = [body if keep else None for body, keep in zip(span.body_list(), small, strict=True)]
+    states = bytearray(BodyState.PRESENT if body is not None else BodyState.LEFT_OUT for body in kept)
+    for index, state in enumerate(span.states):  # a small genesis that was erased is not demanded of anybody
+        states[index] = BodyState.ERASED if state == BodyState.ERASED and small[index] else states[index]
+    return span.with_bodies(kept, bytes(states))
+
+
+def _small_geneses(span: Span) -> npt.NDArray[np.bool_]:
+    small = np.less_equal(span.columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
+    return np.asarray(np.equal(span.columns["kind"], Kind.GENESIS) & small, dtype=np.bool_)
+
+
+def _foreign(record: FeedRecord, span: Span) -> RefusedBlocks:
+    return RefusedBlocks(
+        f"feed {span.feed.hex()[:8]} belongs to party {record.party.hex()[:8]}; a feed belongs to one party",
+        feed=span.feed,
+        seq=span.first,
+        code=Reason.OTHER_PARTY,
+    )
 
 
 def _fill(tables: Tables, held: Span, span: Span) -> None:

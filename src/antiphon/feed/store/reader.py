@@ -119,6 +119,30 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.forks()
 
+    def branches(self, feed: bytes) -> list[Span]:
+        """Return the spans that are kept of other branches of a feed than the held history."""
+        with self._env.read() as tables:
+            return list(tables.branches(feed))
+
+    def trail(self, feed: bytes, seq: int, hash_: bytes, first: int, size: int) -> list[Span]:
+        """Return spans that lead to a block by its hash, of whichever branch, ascending; empty if it is not here.
+
+        They begin at `first`, or later if they would have much more than `size` bytes: the rest is before them. Synced.
+        """
+        found: list[Span] = []
+        with self._env.read() as tables:
+            record = tables.find(feed)
+            while record is not None and seq >= first and size > 0:
+                span = tables.span_with(record, seq, hash_)
+                if span is None:
+                    break
+                found.append(span.tail(max(first, span.first)))
+                size -= found[-1].size
+                seq, hash_ = span.first - 1, span.previous
+        if found:
+            self._flush_for_others()
+        return found[::-1]
+
     def quarantine(self) -> Quarantine:
         """Return the refused blocks, with reasons."""
         with self._env.read() as tables:

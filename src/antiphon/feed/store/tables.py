@@ -4,6 +4,7 @@
     spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
     frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
     forks       feed → Fork evidence, the one with the least seq ‖ CRC-32
+    branches    feed ‖ hash of the last block → Span with hashes ‖ CRC-32, of blocks that are not the held history
     quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
     meta        name → value ‖ CRC-32
 
@@ -27,7 +28,7 @@ from antiphon.feed.hashing import chain_in_python
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, decode_entries
 from antiphon.feed.span import BLOCK_TAG, Span
 
-TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
+TABLES = ("records", "spans", "frontiers", "forks", "branches", "quarantine", "meta")
 _MERGE_SIZE_MAX = 8 << 10  # small appends are merged into spans of up to about this size
 _MERGE_BLOCKS_MAX = 256
 _MEMORY_FEEDS_MAX = 1024
@@ -248,6 +249,42 @@ class Tables:
         with self._txn.cursor(self._dbs["forks"]) as cursor:
             return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
+    def put_branch(self, span: Span) -> bool:
+        """Keep a span of another branch; False if it is kept."""
+        key = span.feed + span.hash_at(span.end - 1)
+        return bool(self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"], overwrite=False))
+
+    def branches(self, feed: bytes) -> Iterator[Span]:
+        """Yield the spans of other branches of a feed, with every byte checked."""
+        with self._txn.cursor(self._dbs["branches"]) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                yield _branch(bytes(cursor.key()), bytes(cursor.value()))
+                more = cursor.next()
+
+    def span_with(self, record: FeedRecord, seq: int, hash_: bytes) -> Span | None:
+        """Return the span of the held history, or of a branch, that holds a block by its hash; None if none does."""
+        if record.start <= seq < record.length:
+            held = self.span_at(record, seq)
+            if held.hash_at(seq) == hash_:
+                return held
+        return self.branch_with(record.feed, seq, hash_)
+
+    def branch_with(self, feed: bytes, seq: int, hash_: bytes) -> Span | None:
+        """Return the span of a branch that holds a block; None if none does. Only hashes of other spans are read."""
+        key = feed + hash_
+        found = self._txn.get(key, db=self._dbs["branches"])
+        if found is not None:
+            return _branch(key, bytes(found))
+        with self._txn.cursor(self._dbs["branches"]) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                span = spans.split(cursor.value()[:-4])
+                if span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_:
+                    return _branch(bytes(cursor.key()), bytes(cursor.value()))
+                more = cursor.next()
+        return None
+
     def meta(self, name: str) -> bytes | None:
         data = self._txn.get(name.encode(), db=self._dbs["meta"])
         value = None if data is None else unchecked(bytes(data))
@@ -292,6 +329,17 @@ def _evidence(feed: bytes, data: bytes) -> bytes:
             seq=0,
         )
     return evidence
+
+
+def _branch(key: bytes, stored: bytes) -> Span:
+    """Decode a stored span of a branch with every byte checked."""
+    if zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)) != int.from_bytes(stored[-4:], "little"):
+        raise CorruptBlock(
+            f"feed {key[:32].hex()[:8]}: a branch of it has changed on the disk; fetch it from a peer",
+            feed=key[:32],
+            seq=0,
+        )
+    return spans.split(stored[:-4])
 
 
 def _key(feed: bytes, first: int) -> bytes:

@@ -17,7 +17,16 @@ from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials import credential, lists
-from antiphon.halo.credentials.claims import Claim, Continuation, FeedAdmission, FeedKind, PartyGenesis, Position
+from antiphon.halo.credentials.claims import (
+    Claim,
+    Continuation,
+    EpochAct,
+    FeedAdmission,
+    FeedKind,
+    PartyGenesis,
+    Policy,
+    Position,
+)
 
 
 def advance(log: Sightings, block: Block) -> Seen:
@@ -69,10 +78,17 @@ class Act:
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
     continued: int = 0  # in how many of the next blocks its lists go on
+    hash: bytes = b""  # of its block
+    after: Act | None = field(default=None, repr=False)  # the act before it on its branch of the feed
     position: Position = field(init=False)  # computed once: every question of rights needs some of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", Position(self.stamp.feed, self.stamp.seq))
+
+    @property
+    def electoral(self) -> bool:
+        """True if it concerns epochs, opens a control feed, or may change who decides on epochs."""
+        return self.admission is not None or isinstance(self.claim, EpochAct | Policy | PartyGenesis)
 
     @property
     def admission(self) -> FeedAdmission | None:
@@ -83,17 +99,24 @@ class Act:
         return claim if claim.kind is FeedKind.CONTROL and claim.feed == self.stamp.feed else None
 
 
-def read_act(party: bytes, block: Block, seen: Seen) -> Act:
+def read_act(party: bytes, block: Block, seen: Seen, after: Act | None = None) -> Act:
     """Read a control block by itself. A block that cannot be read becomes an act without a claim."""
-    return read_batch(party, [(block, seen)])[0]
+    return read_batch(party, [(block, seen)], after)[0]
 
 
-def read_batch(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
+def read_batch(party: bytes, blocks: Sequence[tuple[Block, Seen]], after: Act | None = None) -> list[Act]:
     """Read the control blocks of a batch. Lists that go on from one block to the next are joined in the first act.
 
     If what follows an act is not what it announces, the act has no claim: half a list would cut the feeds of the other
-    half at nothing. A continuation that continues no list has no claim, either.
+    half at nothing. A continuation that continues no list has no claim, either. `after` is the act before the batch.
     """
+    acts: list[Act] = []
+    for act in _joined(party, blocks):
+        acts.append(replace(act, after=acts[-1] if acts else after))
+    return acts
+
+
+def _joined(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
     read = [_read(party, *found) for found in blocks]
     if len(read) == 1 and not read[0][1] and not isinstance(read[0][0].claim, Continuation):
         return [read[0][0]]
@@ -125,13 +148,15 @@ def _read(party: bytes, block: Block, seen: Seen) -> tuple[Act, bytes]:
     try:
         found = credential.read(party, credential_of(block))
     except AntiphonError as error:
-        return _unreadable(Act(block.stamp, place, block.created_ms, None), str(error)), b""
+        return _unreadable(Act(block.stamp, place, block.created_ms, None, hash=block.hash), str(error)), b""
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
-    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest), found.rest
+    act = Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest, hash=block.hash)
+    return act, found.rest
 
 
 def _unreadable(act: Act, problem: str) -> Act:
-    return Act(act.stamp, act.place, act.created_ms, None, problem=because(Reason.ACT_UNREADABLE, problem))
+    why = because(Reason.ACT_UNREADABLE, problem)
+    return Act(act.stamp, act.place, act.created_ms, None, problem=why, hash=act.hash)
 
 
 def credential_of(block: Block) -> bytes:

@@ -1,89 +1,47 @@
 """`PartyMachine`, the party state machine: control blocks in, the party's state out.
 
-Blocks may come in any order across feeds; an act counts when every block that its advance names is delivered (see
-`antiphon.feed.causal_delivery`). The state is a function of the set of acts, so the order of arrival does not matter.
+Blocks may come in any order across feeds; an act counts when every block that its advance names is delivered or shown
+(see `antiphon.feed.causal_delivery`). The state is a function of the set of acts, so the order of arrival does not
+matter. A feed's *history* ends where its writer forked it; what is held beyond, and other branches, are in `Branches`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
-from antiphon.core.sightings import Sightings
-from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
+from antiphon.feed.branches import BranchBlock, Branches
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import NO_END, Entry, Flag, Kind
+from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag, Kind
+from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_batch
+from antiphon.halo.control.control_blocks import ControlBlocks
+from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
+from antiphon.halo.control.control_paths import ControlPaths, Strays
+from antiphon.halo.control.epoch_rights import EpochRights
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.credentials.claims import (
     EpochAct,
-    EpochGenesis,
+    Equivocated,
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
-    Policy,
     Position,
     Roles,
 )
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
-from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.floors import Floors
-from antiphon.halo.rights.verdict import judge, judge_data
-
-_CONTROL_TAG = b"antiphon.control.v1"
-AUTHORITIES_MAX = 16  # cached authorities of control timeframes
-POLICIES_MAX = 1024  # cached policies of final epochs: else each new act would cost an authority for each of them
+from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
 
 
-@dataclass(slots=True)
-class _Lane:
-    """One control feed: its blocks, and how many of them are delivered."""
-
-    feed: bytes
-    blocks: list[Block] = field(default_factory=list)
-    opening: Act | None = None  # its first block, as read to find out whose it is
-    known: bool = False  # acts name it in a chain from the genesis (rule 22)
-    position: int = 0  # blocks delivered
-    seen: Sightings = field(default_factory=Sightings)
-    fault: str = ""
-
-    def batch(self) -> list[Block]:
-        """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""
-        for stop in range(self.position, len(self.blocks)):
-            if not self.blocks[stop].flags & Flag.MORE:
-                return self.blocks[self.position : stop + 1]
-        return []
-
-    def link(self, entry: Entry) -> tuple[bytes, int]:
-        """Return the hash and the lamport of the block at an entry's seq."""
-        block = self.blocks[entry.seq]
-        return block.hash, block.lamport
-
-
-_NO_LANE = _Lane(b"")
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A control block that is not delivered yet, and the entry that it waits for."""
-
-    stamp: Stamp
-    entry: Entry
-    forked: bool  # the block held there is another: only evidence of a fork can settle it
-
-
-class PartyMachine:
+class PartyMachine(ControlBlocks):
     """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
 
     The machine of a child party makes a machine of the parent when its genesis names one. The caller adds the parent's
@@ -93,15 +51,20 @@ class PartyMachine:
     def __init__(self, party: bytes, genesis_feed: bytes, *, inherits: bool = True) -> None:
         self.party = party
         self.genesis_feed = genesis_feed
+        super().__init__(party)
         self.parent: PartyMachine | None = None
         self._inherits = inherits
         self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
         self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
         self._heard: object = None  # how far the parent was when it was last looked at
-        self._lanes: dict[bytes, _Lane] = {}
         self.known_feeds = KnownFeeds(genesis_feed)
         self._queue = CausalQueue()
+        self._branches = Branches(self._queue)
+        self._paths = ControlPaths(self)
+        self._held: Strays = ()  # stray acts that the final epochs hold: they are in force
+        self._evident: dict[bytes, int] = {}  # forked feeds, by evidence here: how many blocks are common
         self._authority = Authority(party, genesis_feed)
+        self._outdated = False  # acts of the authority have turned out to be beyond a fork
         self._acts: list[Act] = []
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
@@ -112,16 +75,14 @@ class PartyMachine:
         self._electoral: list[Act] = []  # acts that concern epochs, open control feeds, or change the electorate
         self._spent: list[Act] = []  # grants beyond what their feeds may give, as it is now
         self._renewed: EpochChain | None = None  # the epochs from which on that was counted
-        self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
-        self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
-        self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
+        self.rights = EpochRights(self, self._paths)
 
     # -- in
 
     def length(self, feed: bytes) -> int:
         """Return how many blocks of a feed have been added."""
         lane = self._lanes.get(feed)
-        return 0 if lane is None else len(lane.blocks)
+        return 0 if lane is None else lane.held
 
     def add(self, blocks: Iterable[Block]) -> int:
         """Add blocks of control feeds, each feed from its first block on; returns how many acts became known."""
@@ -136,29 +97,46 @@ class PartyMachine:
 
     def _take(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            lane = self._lanes.setdefault(block.feed, _Lane(block.feed))
-            if block.seq < len(lane.blocks):
-                if lane.blocks[block.seq].hash != block.hash:
+            lane = self._lanes.setdefault(block.feed, ControlLane(block.feed))
+            if block.seq < lane.held:
+                known = block.hash in self._branches.blocks
+                if not known and (block.seq >= len(lane.blocks) or lane.blocks[block.seq].hash != block.hash):
                     raise BrokenChain(
                         f"control feed {block.feed.hex()[:8]}: block {block.seq} differs from the one held; hand in "
-                        "the evidence of the fork",
+                        "the evidence of the fork, and the other branch with `show`",
                         feed=block.feed,
                         seq=block.seq,
                     )
                 continue
-            if block.seq > len(lane.blocks):
+            if block.seq > lane.held:
                 raise MissingBlocks(
-                    f"control feed {block.feed.hex()[:8]}: block {len(lane.blocks)} comes next, not {block.seq}"
+                    f"control feed {block.feed.hex()[:8]}: block {lane.held} comes next, not {block.seq}"
                 )
-            lane.blocks.append(block)
+            if block.seq < self._authority.common(block.feed):
+                lane.blocks.append(block)
+            else:
+                self._branches.add([beyond(block, lane.tip)])
+            lane.held, lane.tip = lane.held + 1, block.hash
             if not block.seq:
-                lane.opening = read_act(self.party, block, {})
-                lane.known = self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)
+                self._open(lane, block)
             if lane.fault:
                 self._changed()
             if (block.feed, block.seq) == (self.genesis_feed, 0):
                 self._begin(block)
             self._queue.wake(block.feed)
+
+    def _open(self, lane: ControlLane, block: Block) -> None:
+        """Read a first block of a feed, of whichever branch: the feed is known if it names a known identity."""
+        lane.opening = read_act(self.party, block, {})
+        lane.known = lane.known or self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)
+
+    def show(self, span: Span) -> int:
+        """Add blocks of another branch of a control feed, or beyond its end; returns how many acts became known."""
+        lane = self._lanes.setdefault(span.feed, ControlLane(span.feed))
+        if not span.first:
+            self._open(lane, span.block(0))
+        self._branches.add_span(span, whole=True)
+        return self._deliver()
 
     def _begin(self, genesis: Block) -> None:
         """Read the parent from the genesis, which waits for the parent's control blocks that it has seen."""
@@ -177,7 +155,7 @@ class PartyMachine:
         parent = self.parent
         if parent is None:
             return
-        heard = (parent.act_count, dict(parent.authority.fork_ends))
+        heard = (parent.act_count, dict(parent.authority.fork_ends), parent.authority)
         if heard == self._heard:
             return
         self._heard = heard
@@ -199,79 +177,170 @@ class PartyMachine:
 
     def end_fork(self, feed: bytes, length: int) -> None:
         """Note that a feed is forked, and that its first `length` blocks are common to all branches."""
-        if length < self._authority.forks.get(feed, {}).get(None, NO_END):
-            self._authority.fork(feed, length)
-            self._changed()
-            self._forked()
+        if self._note_fork(feed, length):
             self._deliver()
 
+    def _note_fork(self, feed: bytes, length: int) -> bool:
+        if length >= self._evident.get(feed, NO_END):
+            return False
+        self._evident[feed] = length
+        self._authority.fork(feed, length)
+        self._changed()
+        self._forked()
+        return True
+
     def _forked(self) -> None:
-        """Settle where forked feeds end, rounded down to whole batches, and wake the feeds that wait for cut blocks."""
-        self._round(self._authority)
+        """Settle where forked feeds end, rounded down to whole batches: what is beyond is no history."""
+        self._round_own()
         ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
-        moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
+        moved = [feed for feed, end in ends.items() if self._known_forks.get(feed) != end]
         self._known_forks = ends
+        for feed in moved:
+            lane = self._lanes.get(feed)
+            if lane is not None and ends[feed] < len(lane.blocks):
+                self._shorten(lane, ends[feed])
         if moved:
             self._changed()
-            self._queue.wake_waiters_where(moved.__contains__)
-            self._queue.doubt(self._lanes.values())
 
-    def _round(self, authority: Authority) -> None:
+    def _shorten(self, lane: ControlLane, end: int) -> None:
+        """Take back the part of a history that is beyond a fork. It is a branch like any other, and stays shown."""
+        previous = lane.blocks[end - 1].hash if end else NO_HASH
+        for block in lane.blocks[end:]:
+            self._branches.add([beyond(block, previous)])
+            previous = block.hash
+        for act in lane.acts[end:]:
+            self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued])
+            self._branches.blocks[act.hash].shown = True
+        del lane.blocks[end:], lane.acts[end:]
+        lane.fault = ""
+        self._outdated = True
+        self._paths.forget()
+
+    def round_forks(self, authority: Authority, strays: Strays = ()) -> None:
+        """Round the ends of forked feeds down to whole batches, by histories and these acts beyond them."""
+        beyond = {act.position: act for act in strays}
         for feed, told in authority.forks.items():
-            lane = self._lanes.get(feed)
             for position, end in list(told.items()):
                 start = end
-                while lane is not None and 0 < start <= len(lane.blocks) and lane.blocks[start - 1].flags & Flag.MORE:
+                while start > 0 and self._opens(feed, start - 1, beyond):
                     start -= 1
                 if start < end:
                     authority.fork(feed, start, position)
 
+    def _opens(self, feed: bytes, seq: int, beyond: Mapping[Position, Act]) -> bool:
+        """True if a block is in the middle of a batch."""
+        lane, act = self._lanes.get(feed), beyond.get(Position(feed, seq))
+        if act is not None:
+            return bool(self.block(act).flags & Flag.MORE)
+        return lane is not None and seq < len(lane.blocks) and bool(lane.blocks[seq].flags & Flag.MORE)
+
+    def _round_own(self) -> None:
+        """Round the ends of forked feeds by all acts. A history that was shortened has lost its batch marks."""
+        authority = self._authority
+        self.round_forks(authority)
+        for feed, known in self._known_forks.items():
+            told = authority.forks.get(feed)
+            if told and feed in self._lanes and min(told.values()) > known:
+                authority.fork(feed, known, min(told, key=lambda position: told[position]))
+
     def _changed(self, acts: Sequence[Act] = ()) -> None:
         """Forget cached answers. Without any act about epochs, most acts do not change the chain of epochs."""
         self._state = self._frame = self._ends = None
-        fresh = [act for act in acts if act.admission or isinstance(act.claim, EpochAct | Policy | PartyGenesis)]
+        fresh = [act for act in acts if act.electoral]
         self._electoral.extend(fresh)
         if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
             self._chain = None
 
     def _deliver(self) -> int:
-        """Deliver every block that can be; returns how many acts became known."""
-        fresh = 0
-        for acts in self._queue.deliver(self._advance):
-            self._authority.add(acts)
-            self._acts.extend(acts)
-            self._hear(acts)
-            self._changed(acts)
-            fresh += len(acts)
+        """Deliver and show every block that can be; returns how many acts became known."""
+        before = len(self._acts)
+        for _ in self._queue.deliver(self._advance):
             self._forked()
-        return fresh
+        return len(self._acts) - before
 
-    def _advance(self, feed: bytes) -> Iterator[list[Act]]:
+    def _advance(self, feed: bytes) -> Iterator[None]:
+        if feed in self._branches.blocks:
+            yield from self._look(self._branches.blocks[feed])
+            return
         lane = self._lanes[feed]
-        acts = []
+        acts: list[Act] = []
+        fresh: list[Act] = []
         while lane.known and (batch := lane.batch()) and not lane.fault:
             if not all(self._queue.passes(lane, block.seq, block.advance, self.standing) for block in batch):
                 break
             read = [(block, advance(lane.seen, block)) for block in batch]
-            if not lane.position and lane.opening is not None:
-                acts.append(replace(lane.opening, place=Place(feed, 0, read[0][1])))
-                read = read[1:]
-            acts += read_batch(self.party, read)
-            lane.position += len(batch)
+            found = [act for block in batch if (act := self._strays.drop(block.hash))]  # it came as a branch before
+            if len(found) < len(batch):
+                after = lane.acts[-1] if lane.acts else None
+                found = []
+                if after is None and lane.opening is not None and lane.opening.hash == batch[0].hash:
+                    after = replace(lane.opening, place=Place(feed, 0, read[0][1]))
+                    found, read = [after], read[1:]
+                found += read_batch(self.party, read, after)
+                fresh += found
+            acts += found
+            lane.acts += found
         if lane.fault:
             self._changed()
         if acts:
-            yield acts
+            self._authority.add(acts)
+            self._learn(fresh)
+            yield
+
+    def _look(self, found: BranchBlock) -> Iterator[None]:
+        """Show a branch block, if all that leads to it is here, and read its act."""
+        lane = self._lanes[found.feed]
+        if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link):
+            return
+        if found.seq < len(lane.blocks):
+            if lane.blocks[found.seq].hash == found.hash:  # it is history
+                yield
+                return
+            self._note_fork(found.feed, found.seq)
+        acts = [] if found.whole.flags & Flag.MORE else self._read_stray(lane, found)
+        for act in acts:
+            if isinstance(act.claim, Equivocated):
+                self._authority.fork(act.claim.feed, act.claim.length)
+        self._learn(acts)
+        yield
+
+    def _read_stray(self, lane: ControlLane, last: BranchBlock) -> list[Act]:
+        """Read the acts of a batch on a branch, which ends with this block."""
+        at, batch = last, [last.whole]
+        while at.seq > lane.position and (before := self._branches.blocks[at.previous]).whole.flags & Flag.MORE:
+            at = before
+            batch.append(at.whole)
+        after = self._strays.by_hash.get(at.previous) or (lane.acts[at.seq - 1] if at.seq else None)
+        return self._strays.read(batch[::-1], after)
+
+    def _learn(self, acts: Sequence[Act]) -> None:
+        self._acts.extend(acts)
+        self._paths.note(acts)
+        self._hear(acts)
+        self._changed(acts)
 
     def standing(self, entry: Entry) -> Standing:
         """Compare an advance entry with the control feed that it names, of this party or of its parent."""
-        lane = self._lane(entry.feed) or _NO_LANE
-        return entry_standing(entry, lane.position, self.common(entry.feed), lane.link)
+        lane = self._lanes.get(entry.feed)
+        if lane is None:
+            return Standing.WAITING if self.parent is None else self.parent.standing(entry)
+        return entry_standing(entry, lane.position, lane.link, self._branches.shown)
 
-    def _lane(self, feed: bytes) -> _Lane | None:
-        """Return a control feed of this party, or of its parent."""
-        lane = self._lanes.get(feed)
-        return self.parent._lane(feed) if lane is None and self.parent is not None else lane
+    def wanted(self) -> Iterator[Entry]:
+        """Yield the blocks, perhaps of other branches, that are missing for waiting blocks to be delivered."""
+        for feed in self._lanes.keys() & self._queue.waits_for.keys():
+            missing = self.obstacle(self._queue.waits_for[feed])
+            if missing is not None:
+                yield missing
+
+    def obstacle(self, entry: Entry) -> Entry | None:
+        """Return the block that is missing for an entry about a control feed to count."""
+        if entry.feed not in self._lanes and self.parent is not None:
+            return self.parent.obstacle(entry)
+        missing = self._branches.obstacle(entry)
+        if missing is None or missing.feed in self._lanes or self.parent is None:
+            return missing
+        return self.parent.obstacle(missing)
 
     def common(self, feed: bytes) -> int:
         """Return how many blocks of a forked feed, here or in the parent, are common to all its branches."""
@@ -286,7 +355,8 @@ class PartyMachine:
     def knows(self, feed: bytes) -> bool:
         """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""
         lane = self._lanes.get(feed)
-        return feed == self.genesis_feed or (lane is not None and lane.known) or self._authority.names(feed)
+        known = feed == self.genesis_feed or (lane is not None and lane.known) or self._authority.names(feed)
+        return known or feed in self._strays.named
 
     def names(self, identity: bytes) -> bool:
         """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
@@ -296,14 +366,15 @@ class PartyMachine:
     def known_count(self) -> int:
         """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
         above = 0 if self.parent is None else self.parent.known_count
-        return len(self.known_feeds.named) + len(self._authority.admitted()) + above
+        return len(self.known_feeds.named) + len(self._authority.admitted()) + len(self._strays.named) + above
 
     def _hear(self, acts: Iterable[Act]) -> None:
         """Take note of whom acts name, except those beyond what their feeds may give."""
         heard: list[Act] = []
         for act in acts:
             gives = isinstance(act.claim, MemberAdmission | GroupAdmission)
-            (self._spent if gives and self._authority.budgets.spent(act) else heard).append(act)
+            spent = gives and self._authority.budgets.spent(act, more=self._strays.given_before(act))
+            (self._spent if spent else heard).append(act)
         self._meet(self.known_feeds.hear(heard))
 
     def _renew(self) -> None:
@@ -315,102 +386,32 @@ class PartyMachine:
             self._hear(spent)
             self._deliver()
 
-    def _floors(self, epochs: Sequence[FinalEpoch]) -> Floors:
-        """Return the floors of final epochs, with the feeds that have ended in them, if it matters which have."""
-        if not self._authority.budgets.crowded:
-            return Floors(epochs)
-        released: dict[bytes, int] = {}
-        for at, epoch in enumerate(epochs):
-            if epoch.genesis not in self._released:
-                within = self._within(epoch.control, Floors(epochs[:at], released))
-                ended = {feed: at for feed, owner in within.admissions() if within.has_ended(feed, owner)}
-                self._released[epoch.genesis] = ended | released
-            released = self._released[epoch.genesis]
-        return Floors(epochs, released)
-
     def _meet(self, feeds: Iterable[bytes]) -> None:
         """Deliver control feeds that have become known."""
-        for feed in feeds:
+        fresh = {feed for feed in feeds if not self._lanes[feed].known}
+        for feed in fresh:
             self._lanes[feed].known = True
             self._queue.wake(feed)
+        if fresh:
+            self._queue.wake(*(block.hash for block in self._branches.blocks.values() if block.feed in fresh))
 
     # -- epochs
 
     def epochs(self) -> EpochChain:
         """Return the final epochs, and the votes on the next number."""
         if self._chain is None:
-            self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self._policy_of)
+            self._chain = fold_epochs(
+                self.party, self.genesis_feed, self._electoral, self.rights.policy_of, self._strays.feeds
+            )
         return self._chain
 
     def control_hash(self, control: Timeframe) -> bytes:
-        """Hash the blocks that a control timeframe names: of a forked feed, peers may hold different ones."""
-        digest = sha256(_CONTROL_TAG)
-        for feed, seq in control.items():
-            lane = self._lane(feed)
-            if lane is None or lane.position <= seq:
-                raise MissingBlocks(f"block {seq} of control feed {feed.hex()[:8]} is not here")
-            digest.update(feed + u64(seq) + lane.blocks[seq].hash)
-        return digest.digest()
+        """Hash the blocks that a control timeframe names: of a forked feed, there are several at one position."""
+        return self._paths.canonical_hash(control, self.held())
 
-    def _policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
-        """Return the policy in the control timeframe of a genesis, or why it is unknown here. It never changes."""
-        key = (*(epoch.genesis for epoch in before), proposal.digest)
-        found: Policy | str | None = self._policies.get(key)
-        if found is None:
-            found = self._find_policy(proposal.genesis, before)
-            if isinstance(found, Policy):
-                self._policies[key] = found
-                while len(self._policies) > POLICIES_MAX:
-                    self._policies.popitem(last=False)
-        return found
-
-    def _find_policy(self, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
-        control = genesis.control
-        for feed, seq in self.timeframe().missing(control).items():
-            return f"block {seq} of control feed {feed.hex()[:8]} is not here"
-        if genesis.control_hash and genesis.control_hash != self.control_hash(control):
-            doubtful = [feed.hex()[:8] for feed, seq in control.items() if seq >= self.common(feed)]
-            return f"another branch of control feed {', '.join(doubtful) or '?'} is held here than the epoch knows"
-        return self._within(control, self._floors(before)).policy(Place(b"", 0, dict(control)))
-
-    def at(self, control: Timeframe) -> Authority:
+    def at(self, control: Timeframe, control_hash: bytes = b"") -> Authority:
         """Return the rights by these control blocks alone: they judge the messages of an epoch (rule 9)."""
-        missing = self.timeframe().missing(control)
-        if missing:
-            raise MissingBlocks(f"control blocks are not here: {missing!r}")
-        return self._within(control, self._floors([e for e in self.epochs().final if control.covers(e.control)]))
-
-    def _within(self, control: Timeframe, floors: Floors) -> Authority:
-        key = (control, floors)
-        if key not in self._at:
-            parent = None if self.parent is None else self.parent._told_by(control)
-            found = Authority(self.party, self.genesis_feed, parent)
-            found.add(act for act in self._acts if control.includes(act.stamp.feed, act.stamp.seq))
-            self._round(found)
-            found.stand_on(floors)
-            found.settle()
-            self._at[key] = found
-            while len(self._at) > AUTHORITIES_MAX:
-                self._at.popitem(last=False)
-        self._at.move_to_end(key)
-        return self._at[key]
-
-    def _told_by(self, control: Timeframe) -> Authority:
-        """For a child: return the rights by these blocks alone, with the epochs that are final by them."""
-        own = Timeframe({feed: seq for feed, seq in control.items() if feed in self._lanes})
-        acts = [act for act in self._electoral if own.includes(*act.position)]
-        final = fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final
-        return self._within(own, self._floors(final))
-
-    def open_control(self, control: Timeframe) -> str:
-        """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed."""
-        for act in self._acts:
-            if control.get(act.stamp.feed, -1) == act.stamp.seq:
-                for feed, seq in act.place.seen.items():
-                    known = self.is_control(feed) and seq < self.common(feed)
-                    if known and control.get(feed, -1) < seq:
-                        return f"block {act.stamp.seq} of feed {act.stamp.feed.hex()[:8]} has seen more than is in it"
-        return "" if self.parent is None else self.parent.open_control(control)
+        return self.rights.at(control, control_hash)
 
     # -- out
 
@@ -423,23 +424,35 @@ class PartyMachine:
     def waiting(self) -> tuple[Waiting, ...]:
         """Return the next block of each blocked feed, and the entry that it waits for."""
         found = []
-        for feed, entry in sorted(self._queue.waits_for.items()):
-            lane, other = self._lanes[feed], self._lane(entry.feed) or _NO_LANE
-            found.append(Waiting(lane.blocks[lane.position].stamp, entry, other.position > entry.seq))
+        for feed in sorted(self._lanes.keys() & self._queue.waits_for.keys()):
+            lane, entry = self._lanes[feed], self._queue.waits_for[feed]
+            forked = self.delivered(entry.feed) > entry.seq or entry.seq >= self.common(entry.feed)
+            found.append(Waiting(lane.blocks[lane.position].stamp, entry, forked))
         return tuple(found)
 
     def timeframe(self) -> Timeframe:
-        """Return the timeframe of all delivered control blocks, the parent's included."""
+        """Return the timeframe of all delivered control blocks, the parent's included; up to forks, or final epochs."""
         if self._frame is None or self.parent is not None:
+            held = {act.stamp.feed: act.stamp.seq for act in self.held()}
             lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
-            self._frame = Timeframe({feed: lane.position - 1 for feed, lane in lanes if lane.position})
+            self._frame = Timeframe({feed: lane.position - 1 for feed, lane in lanes if lane.position} | held)
         return self._frame
+
+    def held(self) -> Strays:
+        """Return the acts beyond forks that final epochs hold, here and in the parent."""
+        above = () if self.parent is None else self.parent.held()
+        return (*above, *self._own_held())
+
+    def _own_held(self) -> Strays:
+        self._settle()
+        return self._held
 
     def entries(self) -> tuple[Entry, ...]:
         """Return an entry for the last delivered block of each control feed: the advance of one's own next block."""
+        held = {act.stamp.feed: self.block(act).entry for act in self._own_held()}
         if self._ends is None:
             lasts = [lane.blocks[lane.position - 1] for lane in self._lanes.values() if lane.position]
-            self._ends = tuple([block.entry for block in lasts])
+            self._ends = (*(block.entry for block in lasts if block.feed not in held), *held.values())
         return self._ends if self.parent is None else self._ends + self.parent.entries()
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
@@ -467,16 +480,17 @@ class PartyMachine:
 
     def roles_of(self, identity: bytes) -> Roles:
         """Return the roles of an identity by all delivered blocks."""
-        self._authority.settle()
+        self.authority.settle()
         return self._authority.roles(identity, self.everything())
 
     def acts(self) -> tuple[Act, ...]:
         """Return all delivered acts, in force or not."""
         return tuple(self._acts)
 
-    def block(self, position: Position) -> Block:
-        """Return the control block at a position."""
-        return self._lanes[position.feed].blocks[position.seq]
+    @property
+    def is_crowded(self) -> bool:
+        """True if it matters which feeds have ended in final epochs: some device or identity has many."""
+        return self._authority.budgets.crowded
 
     @property
     def act_count(self) -> int:
@@ -489,20 +503,70 @@ class PartyMachine:
         above = {} if self.parent is None else self.parent.fork_ends
         return {**above, **self.authority.fork_ends}
 
+    def data_feeds(self) -> Collection[bytes]:
+        """Return every data feed that some act admits, in force or not, on whichever branch."""
+        return dict.fromkeys((*self.authority.admitted(), *self._strays.named))
+
+    def judge(self, act: Act) -> str:
+        """Return why an act is void; "" if it is in force. What is on a branch that no epoch holds is void."""
+        if self.is_stray(act) and not isinstance(act.claim, EpochAct | Equivocated):
+            return PAST_CUT
+        return judge(self._authority, act)
+
+    def is_stray(self, act: Act) -> bool:
+        """True if an act is on a branch that no final epoch holds. The authority does not know it."""
+        return self.authority.act(act.position) is not act
+
     @property
     def authority(self) -> Authority:
         """Return the rights by all delivered blocks, with the floors of the final epochs."""
-        chain = self.epochs()
-        if chain is not self._stands:
-            self._authority.stand_on(self._floors(chain.final))
-            self._stands = chain
+        self._settle()
         return self._authority
 
+    def _settle(self) -> None:
+        """Let the authority have the acts that count now."""
+        chain = self.epochs()
+        if chain is not self._stands or self._outdated:
+            held = self._find_held(chain)
+            if self._outdated or held != self._held:
+                self._held, self._outdated = held, False
+                self._begin_again()
+            self._authority.stand_on(self.rights.floors(chain.final))
+            self._stands = chain
+
+    def _find_held(self, chain: EpochChain) -> Strays:
+        if not self._strays.by_hash:
+            return ()
+        held = tuple(act for act in self._paths.held_by(chain) if act.stamp.feed in self._lanes)
+        if self.delivered(self.genesis_feed) or any(act.stamp.feed == self.genesis_feed for act in held):
+            return held
+        return (*self.strays_at(self.genesis_feed, 0)[:1], *held)  # a party keeps its genesis
+
+    def _begin_again(self) -> None:
+        """Make the rights anew: acts have turned out to be beyond a fork, or an epoch holds others than before."""
+        before = self._authority
+        self._authority = made = Authority(self.party, self.genesis_feed, before.parent, before.version)
+        for feed, length in self._evident.items():
+            made.fork(feed, length)
+        for lane in self._lanes.values():
+            made.add(lane.acts)
+        made.add(self._held)
+        for act in self._strays.by_hash.values():
+            if isinstance(act.claim, Equivocated) and act not in self._held:
+                made.fork(act.claim.feed, act.claim.length)
+        self._round_own()
+        self._state = self._frame = self._ends = None
+
     def _fold(self) -> PartyState:
-        faults = [
+        authority, chain = self.authority, self.epochs()
+        voids = [
             Void(block.stamp, lane.fault)
             for lane in self._lanes.values()
             if lane.fault
             for block in lane.blocks[lane.position :]
         ]
-        return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults)
+        strays = [act for act in self._strays.by_hash.values() if act not in self._held]
+        told = [(act, self.judge(act) or chain.reason(act)) for act in strays]
+        voids += [Void(act.stamp, reason) for act, reason in told if reason]
+        acts = [*(act for lane in self._lanes.values() for act in lane.acts), *self._held]
+        return fold_state(self.party, authority, chain, acts, self.everything(), voids)

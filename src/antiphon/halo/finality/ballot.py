@@ -3,6 +3,8 @@
 The first vote in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
 below one that was endorsed. A feed only grows, so a vote that counts always counts, in any order of arrival.
 
+Of a forked feed, each branch is read by itself: what its device has said on either counts.
+
 Geneses and attestations also count as their signer's where another device repeats them: an honest device signs nothing
 that is not in its own feed, and a peer that holds another branch of that feed cannot read it there.
 """
@@ -10,15 +12,16 @@ that is not in its own feed, and a peer that holds another branch of that feed c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from antiphon.core.reasons import Reason, because
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal, Position
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
 
+Tree = Mapping[Act | None, Sequence[Act]]  # of one feed: the acts that follow an act; a chain, if it is not forked
 Claimed = Mapping[bytes, tuple[int, bytes]]  # device → the greatest (term, CID) that it has attested; (0, b"") if none
 
 
@@ -60,9 +63,7 @@ class Demand(NamedTuple):
 class Ballot:
     """The votes for one number."""
 
-    def __init__(
-        self, config: EpochConfig, feeds: Mapping[bytes, Sequence[Act]], devices: Mapping[bytes, bytes]
-    ) -> None:
+    def __init__(self, config: EpochConfig, feeds: Mapping[bytes, Tree], devices: Mapping[bytes, bytes]) -> None:
         self.config = config
         self.attested: dict[Choice, set[bytes]] = defaultdict(set)
         self.confirmed: dict[Choice, set[bytes]] = defaultdict(set)
@@ -70,12 +71,12 @@ class Ballot:
         self.refusals: list[Refused] = []
         self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
         self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: for joiners, no vote
-        self.void: dict[Position, str] = {}
-        self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
+        self.void: dict[Act, str] = {}
+        self.repeated: set[Act] = set()  # geneses that are not their writer's first in that term
         self._own: dict[bytes, Own] = defaultdict(Own)
         self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: a copy is no second vote
-        for feed, acts in feeds.items():
-            self._read(devices[feed], acts)
+        for feed, tree in feeds.items():
+            self._read(devices[feed], tree)
         for (device, choice), words in self._words.items():
             if len(words) > 1:
                 self.confirmed[choice].add(device)
@@ -88,43 +89,51 @@ class Ballot:
         """Return the devices whose votes can make a choice final."""
         return (self.confirmed if self.config.policy.liars else self.attested).get(choice, set())
 
-    def _read(self, device: bytes, acts: Sequence[Act]) -> None:
-        counts = device in self.config.attesters
-        said: dict[int, Choice] = {}
-        declared: set[int] = set()
-        promised = 0
-        for act in acts:
-            claim = act.claim
-            if device not in act.signers:
-                self._hear(act)
+    def _read(self, device: bytes, tree: Tree) -> None:
+        path = _Path()
+        todo: list[tuple[Act, _Step | None]] = [(act, None) for act in reversed(tree.get(None, ()))]
+        while todo:
+            act, step = todo.pop()
+            if step is not None:
+                path.undo(step)
                 continue
-            if isinstance(claim, EpochRefusal):
-                self.refusals.append(Refused(act.stamp, device, claim))
-                continue
-            if isinstance(claim, EpochGenesis):
-                if claim.term in declared:
-                    self.repeated.add(act.position)
-                    continue
-                declared.add(claim.term)
-                self._own[device].declared.add(claim.term)
-                if not counts:
-                    continue
+            before = _Step(act, len(path.said), len(path.declared), path.promised)
+            self._take(device, act, path)
+            todo.append((act, before))
+            todo += [(after, None) for after in reversed(tree.get(act, ()))]
+
+    def _take(self, device: bytes, act: Act, path: _Path) -> None:
+        """Read one act, with what its device has said before it on its branch."""
+        counts, claim = device in self.config.attesters, act.claim
+        if device not in act.signers:
+            self._hear(act)
+            return
+        if isinstance(claim, EpochRefusal):
+            self.refusals.append(Refused(act.stamp, device, claim))
+            return
+        if isinstance(claim, EpochGenesis):
+            if claim.term in path.declared:
+                self.repeated.add(act)
+                return
+            path.declared.add(claim.term)
+            self._own[device].declared.add(claim.term)
             if not counts:
-                self.void[act.position] = because(
-                    Reason.EPOCH_ATTESTER, f"its device is no attester of epoch {self.config.number}"
-                )
-            elif isinstance(claim, EpochEndorsement):
-                self.void[act.position] = self._endorse(device, act, claim, said, promised)
-                if not self.void[act.position]:
-                    promised = claim.term
-            elif isinstance(claim, EpochGenesis | EpochAttestation):
-                self.void[act.position] = self._attest(device, act, claim, said, promised)
+                return
+        if not counts:
+            wrong = f"its device is no attester of epoch {self.config.number}"
+            self.void[act] = because(Reason.EPOCH_ATTESTER, wrong)
+        elif isinstance(claim, EpochEndorsement):
+            self.void[act] = self._endorse(device, act, claim, path.said, path.promised)
+            if not self.void[act]:
+                path.promised = claim.term
+        elif isinstance(claim, EpochGenesis | EpochAttestation):
+            self.void[act] = self._attest(device, act, claim, path.said, path.promised)
 
     def _hear(self, act: Act) -> None:
         """Count a credential that another device repeats as its signer's."""
         claim = act.claim
         if not isinstance(claim, EpochGenesis | EpochAttestation):
-            self.void[act.position] = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
+            self.void[act] = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
             return
         if self.config.feed:  # whether that feed names attesters before this, only the feed itself can tell
             return
@@ -239,9 +248,58 @@ def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:
     return Choice(claim.term, claim.snapshot, act.digest if isinstance(claim, EpochGenesis) else claim.genesis)
 
 
-def by_feed(acts: Iterable[Act]) -> dict[bytes, list[Act]]:
-    """Group acts by their feed, in its order."""
-    found: dict[bytes, list[Act]] = defaultdict(list)
-    for act in sorted(acts, key=lambda act: act.position):
-        found[act.stamp.feed].append(act)
-    return dict(found)
+class _Step(NamedTuple):
+    """The sizes of a path before an act."""
+
+    act: Act
+    said: int
+    declared: int
+    promised: int
+
+
+class _Path:
+    """The votes of a device on one branch of its feed, up to an act."""
+
+    def __init__(self) -> None:
+        self.said: dict[int, Choice] = {}
+        self.declared: set[int] = set()
+        self.promised = 0
+
+    def undo(self, step: _Step) -> None:
+        """Take back what an act has added, to read another branch."""
+        claim = step.act.claim
+        assert isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement | EpochRefusal)
+        if len(self.said) > step.said:
+            del self.said[claim.term]
+        if len(self.declared) > step.declared:
+            self.declared.remove(claim.term)
+        self.promised = step.promised
+
+
+def by_feed(acts: Iterable[Act], forked: Collection[bytes] = ()) -> dict[bytes, Tree]:
+    """Group acts by their feed, in its order. Acts of a forked feed follow those on their own branch."""
+    found: dict[bytes, dict[Act | None, list[Act]]] = {}
+    last: dict[bytes, Act] = {}
+    for act in sorted(acts, key=lambda act: (act.position, act.hash)):
+        feed = act.stamp.feed
+        tree = found.setdefault(feed, {None: []})
+        tree[act] = []
+        if feed not in forked:
+            tree[last.get(feed)].append(act)
+            last[feed] = act
+    for feed in found.keys() & set(forked):
+        _grow(found[feed])
+    return dict(found.items())
+
+
+def _grow(tree: dict[Act | None, list[Act]]) -> None:
+    """Let each act follow the one before it on its branch, among those in the tree."""
+    nearest: dict[Act, Act | None] = {}  # from any act on a way back: the first in the tree
+    for act in [act for act in tree if act is not None]:
+        way, at = [], act.after
+        while at is not None and at not in tree and at not in nearest:
+            way.append(at)
+            at = at.after
+        found = nearest.get(at, at) if at is not None else None
+        nearest.update(dict.fromkeys(way, found))
+        tree[found].append(act)

@@ -7,7 +7,7 @@ a final epoch: no narrowing, no fork, no policy. docs/design/epochs.md has the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -64,26 +64,36 @@ class EpochChain:
         return self.ballot.own(device)
 
 
-def fold_epochs(party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt) -> EpochChain:
-    """Fold a set of acts into the chain of epochs."""
-    return _Fold(party, genesis_feed, acts, policy_at).chain()
+def fold_epochs(
+    party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt, forked: Collection[bytes] = ()
+) -> EpochChain:
+    """Fold a set of acts into the chain of epochs. Of `forked` control feeds, acts of several branches are in it."""
+    return _Fold(party, genesis_feed, acts, policy_at, forked).chain()
 
 
 class _Fold:
-    def __init__(self, party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt) -> None:
+    def __init__(
+        self,
+        party: bytes,
+        genesis_feed: bytes,
+        acts: Iterable[Act],
+        policy_at: PolicyAt,
+        forked: Collection[bytes],
+    ) -> None:
         self._party = party
+        self._forked = forked
         self._genesis_feed = genesis_feed
         self._policy_at = policy_at
         self._devices: dict[bytes, bytes] = {}
         self._numbers: dict[int, list[Act]] = defaultdict(list)
         self._first: list[Act] = []  # acts of the genesis feed that fix the first electorate
         self._founder = b""
-        for act in acts:
+        for act in sorted(acts, key=lambda act: act.hash) if forked else acts:
             if act.admission is not None:
-                self._devices[act.stamp.feed] = act.admission.device
+                self._devices.setdefault(act.stamp.feed, act.admission.device)
             claim = act.claim
             if isinstance(claim, PartyGenesis) and act.position == (genesis_feed, 0):
-                self._founder = claim.admission.device
+                self._founder = self._founder or claim.admission.device
             if isinstance(claim, EpochGenesis | EpochAttestation | EpochRefusal | EpochEndorsement):
                 self._numbers[claim.number].append(act)
             if act.stamp.feed == genesis_feed:
@@ -145,7 +155,7 @@ class _Fold:
 
     def _first_config(self) -> EpochConfig:
         """Return the first electorate: by the genesis feed's first policy, if no act about epochs precedes it there."""
-        for act in sorted(self._first, key=lambda act: act.stamp.seq):
+        for act in sorted(self._first, key=lambda act: (act.stamp.seq, act.hash)):
             if isinstance(act.claim, EpochGenesis | EpochAttestation | EpochEndorsement):
                 break
             if isinstance(act.claim, Policy) and self._founder in act.signers and not expired(act):
@@ -159,9 +169,9 @@ class _Fold:
                 self._refuse(act, because(Reason.NO_ADMISSION, "its feed does not begin with its own admission"))
             elif expired(act):
                 self._refuse(act, because(Reason.ACT_EXPIRED, "it had expired when it was written"))
-        ballot = Ballot(config, by_feed(act for act in known if not expired(act)), self._devices)
+        ballot = Ballot(config, by_feed((act for act in known if not expired(act)), self._forked), self._devices)
         for act in known:
-            self._refuse(act, ballot.void.get(act.position, ""))
+            self._refuse(act, ballot.void.get(act, ""))
         return ballot
 
     def _refuse(self, act: Act, reason: str) -> None:
@@ -173,7 +183,7 @@ class _Fold:
     def _proposals(self, ballot: Ballot, previous: FinalEpoch | None) -> list[Proposal]:
         """Return the geneses, one for each digest. A copy whose causes are not here does no harm."""
         found: dict[bytes, Proposal] = {}
-        for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: act.stamp):
+        for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: (act.stamp, act.hash)):
             if isinstance(act.claim, EpochGenesis) and act not in self._void:
                 proposal = self._proposal(act, act.claim, ballot, previous)
                 known = found.setdefault(act.digest, proposal)
@@ -184,7 +194,7 @@ class _Fold:
     def _proposal(self, act: Act, claim: EpochGenesis, ballot: Ballot, previous: FinalEpoch | None) -> Proposal:
         config, device = ballot.config, self._devices[act.stamp.feed]
         problem = genesis_problem(act, claim, config, previous)
-        if act.position in ballot.repeated:
+        if act in ballot.repeated:
             problem = because(Reason.EPOCH_VOTE, "its device had declared another genesis in this term before")
         takeover = _proposer_problem(act, claim, ballot)
         # If attesters may lie, the honest ones of a quorum have checked the takeover. An observer who holds another

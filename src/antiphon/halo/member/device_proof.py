@@ -63,7 +63,7 @@ def make_proof(machine: PartyMachine, word: bytes) -> tuple[bytes, ...]:
         grant = next((grant for grant in own if authority.left(grant, now)), None)
         if grant is None or isinstance(grant.claim, PartyGenesis):
             continue
-        proof.append(credential_of(machine.block(grant.position)))
+        proof.append(credential_of(machine.block(grant)))
         if isinstance(grant.claim, GroupAdmission):
             subjects.append(grant.claim.group)
         issuer = authority.owner(grant.stamp.feed)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
-from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, credential_of
@@ -16,7 +15,6 @@ from antiphon.halo.credentials.claims import (
     Equivocated,
     FeedAdmission,
     FeedKind,
-    Position,
 )
 from antiphon.halo.finality.epoch_chain import EpochChain
 
@@ -51,13 +49,7 @@ def untold(member: Membership) -> list[list[bytes]]:
     of those feeds, and a peer that does not know such a feed would wait for it and for all that they wrote since.
     """
     new = _votes(member) + _admissions(member.machine)
-    return [[credential_of(block) for block in _blocks(member.machine, act)] for act in new]
-
-
-def _blocks(machine: PartyMachine, act: Act) -> list[Block]:
-    """Return the blocks of an act: its lists may go on in the next ones."""
-    feed, seq = act.position
-    return [machine.block(Position(feed, seq + part)) for part in range(1 + act.continued)]
+    return [[credential_of(block) for block in member.machine.blocks(act)] for act in new]
 
 
 def _admissions(machine: PartyMachine) -> list[Act]:

@@ -23,7 +23,6 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.finality.epoch_chain import genesis_problem
 from antiphon.halo.finality.epoch_values import SKEW_MS, folded
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.verdict import judge
 
 _GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
 
@@ -36,11 +35,11 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     said, chain = act.claim, machine.epochs()
     assert isinstance(said, EpochGenesis)
     claim = folded(said, chain.last)
-    within = machine.at(claim.control)
-    reason = genesis_problem(act, said, chain.open.config, chain.last) or machine.open_control(claim.control)
+    within = machine.at(claim.control, claim.control_hash)
+    reason = genesis_problem(act, said, chain.open.config, chain.last) or machine.rights.open_control(claim.control)
     if reason:
         return reason
-    if claim.control_hash != machine.control_hash(claim.control):
+    if machine.rights.rests_on(act):
         return "it rests on other blocks of control feeds than are here"
     if claim.created_ms > now_ms + (chain.open.config.policy.skew_ms or SKEW_MS):
         return "it claims to be created in the future, by more than policy allows"
@@ -97,13 +96,15 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
     for act in machine.acts():
         if claim.control.includes(*act.position):
             continue
+        if machine.is_stray(act) and not isinstance(act.claim, Equivocated):
+            continue
         takes = isinstance(act.claim, FeedEnd | Erasure)
         takes = takes or (isinstance(act.claim, Policy) and act.claim.tightens)
         if isinstance(act.claim, Narrowing):  # one that takes nothing keeps nobody waiting
             takes = authority.takes(act, act.claim)
         if isinstance(act.claim, Equivocated):  # several members may report one fork: one report is enough
             takes = act.claim.length < within.common(act.claim.feed)
-        if takes and not judge(authority, act):
+        if takes and not machine.judge(act):
             yield act
     if machine.parent is not None and within.parent is not None:
         yield from _unknown(machine.parent, claim, within.parent)

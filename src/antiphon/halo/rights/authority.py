@@ -57,7 +57,7 @@ _NOBODY: Roles = frozenset()
 class Authority:
     """Answers questions about rights over a set of acts. `add` takes more acts."""
 
-    def __init__(self, party: bytes, genesis_feed: bytes, parent: Authority | None = None) -> None:
+    def __init__(self, party: bytes, genesis_feed: bytes, parent: Authority | None = None, version: int = 0) -> None:
         self._party = party
         self.genesis_feed = genesis_feed
         self.genesis: Act | None = None
@@ -82,7 +82,7 @@ class Authority:
         self._fresh: list[Act] = []  # grants and policies that are not settled yet
         self._doubt: Stamp | None = None  # answers about grants from here on are to be forgotten
         self._first_policy: Stamp | None = None
-        self.version = 0  # grows whenever an answer about a feed or an identity may have changed
+        self.version = version  # grows whenever an answer about a feed or an identity may have changed
 
     def add(self, acts: Iterable[Act]) -> None:
         """Take more acts, and forget the answers that they may change. Acts about epochs change no rights."""

@@ -71,9 +71,12 @@ class Budgets:
 
     # -- questions
 
-    def spent(self, act: Act, *, repeated: bool = False) -> bool:
-        """True if the feed of an act that gives had given, or repeated, all that counts before it."""
-        return self.limited and self._before(self._repeated if repeated else self._given, act) >= GIVEN_MAX
+    def spent(self, act: Act, *, repeated: bool = False, more: int = 0) -> bool:
+        """True if the feed of an act that gives had given, or repeated, all that counts before it.
+
+        On a branch of its feed, it has given `more`.
+        """
+        return self.limited and self._before(self._repeated if repeated else self._given, act) + more >= GIVEN_MAX
 
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""

@@ -74,6 +74,14 @@ class OpenAuthority:
         """Return `WAITING`: no control feed is known."""
         return Standing.WAITING
 
+    def obstacle(self, entry: Entry) -> Entry | None:
+        """Return the entry: no control feed is known."""
+        return entry
+
+    def wanted(self) -> Iterable[Entry]:
+        """Return nothing: there are no control feeds."""
+        return ()
+
     def fork_end(self, feed: bytes) -> int:
         """Return `NO_END`: peers agree on no end of a forked feed."""
         return NO_END
@@ -175,7 +183,7 @@ class PartyAuthority:
     def data_feeds(self) -> Iterable[bytes]:
         """Return the admitted data feeds, also those whose admission is void."""
         # Includes feeds whose admission is void: messages of others may have seen theirs, and would wait for ever.
-        return self._machine.authority.admitted()
+        return self._machine.data_feeds()
 
     def is_control(self, feed: bytes) -> bool:
         """True for a control feed of the party."""
@@ -184,6 +192,14 @@ class PartyAuthority:
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""
         return self._machine.standing(entry)
+
+    def obstacle(self, entry: Entry) -> Entry | None:
+        """Return the block that is missing for an entry about a control feed to count."""
+        return self._machine.obstacle(entry)
+
+    def wanted(self) -> Iterable[Entry]:
+        """Return control blocks that are missing for waiting control blocks to count."""
+        return self._machine.wanted()
 
     def fork_end(self, feed: bytes) -> int:
         """Return where a forked data feed ends on every peer; `NO_END` if it is not forked."""

@@ -1,8 +1,8 @@
 """`Delivery`: causal delivery of the data feeds of a party, in runs of blocks, on top of `feed.causal_delivery`.
 
-A block is delivered once every block that its advance entries name is delivered. A blocked lane waits in the feed
-store, not in memory. It is registered under the feed that it waits for, and only that feed wakes it: nothing scans. The
-interleaving of runs of several feeds does not change any state: models guarantee that.
+A block is delivered once every block that its advance entries name is delivered, or shown on a branch (rule 23). A
+blocked lane waits in the feed store, not in memory. It is registered under the block that it waits for, and only that
+wakes it: nothing scans. The interleaving of runs of several feeds does not change any state: models guarantee that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from functools import partial
 from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.reasons import Reason, because, code_of
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.branches import Branches
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Entry, Kind
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.lane import Lane, Run
@@ -54,6 +56,8 @@ class Delivery:
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
         self._queue = CausalQueue(self.lanes)
+        self.branches = Branches(self._queue)
+        self._branched: dict[bytes, tuple[int, FeedRecord | None]] = {}  # up to where blocks beyond ends were taken
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
         self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
@@ -77,8 +81,22 @@ class Delivery:
         self._queue.wake_waiters_where(lambda feed: feed not in self.lanes or self._authority.is_control(feed))
         self._doubt_faults()
 
+    def take_branches(self, record: FeedRecord) -> None:
+        """Take the blocks of a feed that are no history: beyond its end, and of other branches that were shown."""
+        taken, known = self._branched.get(record.feed, (0, None))
+        if known is record or record.feed not in self.lanes:
+            return
+        end = min(record.valid_length, self._ends.get(record.feed, NO_END))
+        start = max(record.start, taken, end)
+        for span in self._store.held(record.feed, start, record.length) if start < record.length else ():
+            self.branches.add_span(span)
+        for span in self._store.branches(record.feed) if record.branches else ():
+            self.branches.add_span(span)
+        self._branched[record.feed] = record.length if end < record.length else 0, record
+
     def _doubt_faults(self) -> None:
         self._queue.doubt(lane.state for lane in self.lanes.values())
+        self.branches.doubt()
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""
@@ -88,8 +106,8 @@ class Delivery:
             self._named.clear()
             lane.release()
             lane.forget()
-            self._queue.wake_waiters(feed)
-            self._doubt_faults()
+            self._branched.pop(feed, None)
+            self._queue.doubt([lane.state])
         return max(0, lane.state.position - end)
 
     def rebase(self, feed: bytes, cut: FeedCut) -> None:
@@ -123,6 +141,9 @@ class Delivery:
         return self._queue.deliver(self._advance)
 
     def _advance(self, feed: bytes) -> Iterator[Run]:
+        if feed in self.branches.blocks:
+            self._show(feed)
+            return
         lane = self.lanes[feed]
         end = self._ends.get(lane.feed, NO_END)
         while True:
@@ -160,6 +181,14 @@ class Delivery:
                     lane.release()
                 return
 
+    def _show(self, block: bytes) -> None:
+        """Show a branch block, if all that leads to it is here: its messages are not applied."""
+        found = self.branches.blocks[block]
+        state = self.lanes[found.feed].state
+        standing = partial(self._standing, {})
+        if self.branches.show(found, standing, state.position, self._link, state.base, state.base_lamport):
+            self._queue.wake_waiters(block)
+
     def _passes(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:
         """True if block `seq` can be delivered. The lane then has seen the control blocks that it names."""
         control: dict[bytes, int] = {}
@@ -176,8 +205,8 @@ class Delivery:
         lane = self.lanes.get(entry.feed)
         if lane is None:
             return Standing.WAITING
-        state, end = lane.state, self._ends.get(entry.feed, NO_END)
-        return entry_standing(entry, state.position, end, self._link, state.base, state.base_lamport)
+        state, shown = lane.state, self.branches.shown
+        return entry_standing(entry, state.position, self._link, shown, state.base, state.base_lamport)
 
     def _link(self, entry: Entry) -> tuple[bytes, int]:
         """Return the hash and the lamport of the delivered block at an entry's seq."""
@@ -203,6 +232,15 @@ class Delivery:
     def timeframe(self) -> Timeframe:
         """Return the last delivered seq of each data feed."""
         return Timeframe({feed: lane.state.position - 1 for feed, lane in self.lanes.items() if lane.state.position})
+
+    def wanted(self) -> Iterator[Entry]:
+        """Yield the blocks, perhaps of other branches, that are missing for waiting blocks to be delivered."""
+        for feed in self.lanes.keys() & self._queue.waits_for.keys():
+            missing = self.branches.obstacle(self._queue.waits_for[feed])
+            if missing is not None and self._authority.is_control(missing.feed):
+                missing = self._authority.obstacle(missing)
+            if missing is not None:
+                yield missing
 
     def blocked(self) -> list[Blocked]:
         """List the lanes that wait or have ended in a fault, with reasons for people."""

@@ -87,6 +87,7 @@ class Engine:
         self.broken = False
         self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as last saved
         self.bodiless = True  # there may be messages that were refused because their bodies are missing
+        self._rounds = 0
         self._processed = -1  # the feed store's transaction at the last `process`
         self._fresh = True  # the verdicts that an earlier process saved are not compared with those of now yet
 
@@ -101,7 +102,13 @@ class Engine:
         with gc_paused():
             taken = self._deliver()
         self._processed = now
+        self._rounds += 1
         return taken
+
+    @property
+    def processed(self) -> object:
+        """A value that changes with each processing: the feed store's transaction then, and how often there was one."""
+        return self._processed, self._rounds, id(self)
 
     def _at_rest(self) -> bool:
         """True if only new blocks in the feed store can change anything."""
@@ -159,6 +166,7 @@ class Engine:
             end = min(record.end, self.authority.fork_end(record.feed))
             if end != NO_END:
                 self._rejudge.end_lane(lane, end)
+            self.delivery.take_branches(record)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
         if self.bodiless:

@@ -67,6 +67,9 @@ class Known(Protocol):
     def names(self, identity: bytes) -> bool:
         """True if control feeds of an identity are known."""
 
+    def wanted(self) -> Iterable[Entry]:
+        """Return control blocks of this party that are missing for its waiting control blocks to count."""
+
 
 class Authority(EpochJudge, Known, Protocol):
     """Decides which feeds belong to the party and which of their messages count."""
@@ -82,6 +85,9 @@ class Authority(EpochJudge, Known, Protocol):
 
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""
+
+    def obstacle(self, entry: Entry) -> Entry | None:
+        """Return the block that is missing for an entry about a control feed to count."""
 
     def fork_end(self, feed: bytes) -> int:
         """Return where a forked data feed ends on every peer; `NO_END` if it is not forked."""

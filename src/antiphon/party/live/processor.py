@@ -1,7 +1,8 @@
 """`PartyProcessor`: one running party. Create, pause, resume or delete it at any time; parties are independent.
 
 >>> from antiphon.core.keys import KeyPair
->>> from antiphon.feed.store.feed_store import FeedStore
+>>> from antiphon.feed.header import Entry
+from antiphon.feed.store.feed_store import FeedStore
 >>> from antiphon.party.engine.authority import OpenAuthority
 >>> with FeedStore.open("feeds") as store:
 ...     key = KeyPair.from_seed(b"p" * 32).key
@@ -26,6 +27,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Entry
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.model import item_codec
@@ -277,6 +279,17 @@ class PartyProcessor:
         if engine is not None:
             engine.close(clear=True)
             self.resume()
+
+    @property
+    def processed(self) -> object:
+        """A value that changes whenever blocks were processed: then `wanted_blocks` may answer differently."""
+        with self.locked() as engine:
+            return engine.processed
+
+    def wanted_blocks(self) -> list[Entry]:
+        """Return blocks that are not here, perhaps of other branches of their feeds, and that others refer to."""
+        with self.locked() as engine:
+            return list(dict.fromkeys((*engine.authority.wanted(), *engine.delivery.wanted())))
 
     def save(self) -> None:
         """Save all applied messages to the item store now. This also happens regularly, and on closing."""

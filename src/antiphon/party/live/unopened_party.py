@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from antiphon.feed.block import Block
+from antiphon.feed.header import Entry
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.control.control_feeds import fold_control_feeds
@@ -43,6 +46,11 @@ class UnopenedParty:
     def knows(self, feed: bytes) -> bool:
         """True if a feed is known: a data feed, or a control feed with blocks here."""
         return self._machine is not None and self._machine.knows(feed)
+
+    def wanted(self) -> Iterable[Entry]:
+        """Return control blocks that are missing for waiting control blocks to count."""
+        self.look()
+        return () if self._machine is None else self._machine.wanted()
 
     def find_identity(self, first: Block) -> bytes:
         """Return the identity whose control feed begins with this block; the party itself for its genesis."""

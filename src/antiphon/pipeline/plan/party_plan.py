@@ -219,6 +219,7 @@ class Planner:
                 end = max(lane.state.base, held.batch_start(record, end))
                 delivery.end_fork(feed, end)
                 self._ends[feed] = end, why
+            delivery.take_branches(record)
             fault = held.faults.get(feed)
             if fault is not None and fault.seq < end:  # local damage, no end for all: later blocks of others wait
                 self._ends[feed] = fault.seq, fault.reason

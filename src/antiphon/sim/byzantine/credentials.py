@@ -117,7 +117,7 @@ def copies(foe: Attacker) -> None:
     if control is None or not acts:
         return
     for act in chance.sample(acts, min(5, len(acts))):
-        message = as_draft(credential_of(machine.block(act.position))).message
+        message = as_draft(credential_of(machine.block(act))).message
         if chance.random() < 0.5:
             at = chance.randrange(len(message))
             message = message[:at] + bytes((message[at] ^ 1,)) + message[at + 1 :]

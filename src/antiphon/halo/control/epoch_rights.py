@@ -1,0 +1,150 @@
+"""`EpochRights`: the rights by the control blocks that an epoch names, and by no others (rule 9)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import MissingBlocks
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.control.control_paths import ControlPaths, Strays
+from antiphon.halo.credentials.claims import EpochGenesis, Policy
+from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
+from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal, folded
+from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.floors import Floors
+
+if TYPE_CHECKING:
+    from antiphon.halo.control.machine import PartyMachine
+
+AUTHORITIES_MAX = 16  # cached authorities of control timeframes
+POLICIES_MAX = 1024  # cached policies of final epochs: else each new act would cost an authority for each of them
+
+
+class EpochRights:
+    """Rights at control timeframes, as one party machine knows their blocks."""
+
+    def __init__(self, machine: PartyMachine, paths: ControlPaths) -> None:
+        self._machine = machine
+        self._paths = paths
+        self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
+        self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
+        self._at: OrderedDict[tuple[Timeframe, Floors, Strays], Authority] = OrderedDict()
+
+    def policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
+        """Return the policy in the control timeframe of a genesis, or why it is unknown here. It never changes."""
+        key = (*(epoch.genesis for epoch in before), proposal.digest)
+        found: Policy | str | None = self._policies.get(key)
+        if found is None:
+            found = self._find_policy(proposal, before)
+            if isinstance(found, Policy):
+                self._policies[key] = found
+                while len(self._policies) > POLICIES_MAX:
+                    self._policies.popitem(last=False)
+        return found
+
+    def _find_policy(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
+        control = proposal.genesis.control
+        strays = self._paths.of_genesis(proposal.genesis, proposal.digest, before)
+        if isinstance(strays, str):
+            return strays
+        return self.within(control, self.floors(before), strays).policy(Place(b"", 0, dict(control)))
+
+    def rests_on(self, genesis: Act) -> str:
+        """Return why the blocks that a genesis claims to rest on are not known here, or are others; "" if they are."""
+        claim, final = genesis.claim, self._machine.epochs().final
+        assert isinstance(claim, EpochGenesis)
+        if not claim.control_hash:
+            return "it does not tell which blocks of control feeds it rests on"
+        found = self._paths.of_genesis(folded(claim, final[-1] if final else None), b"", final, genesis)
+        return found if isinstance(found, str) else ""
+
+    def at(self, control: Timeframe, control_hash: bytes = b"") -> Authority:
+        """Return the rights by these control blocks alone. Beyond a fork, the hash in the genesis tells the branch."""
+        chain = self._machine.epochs()
+        floors = self.floors([epoch for epoch in chain.final if control.covers(epoch.control)])
+        return self.within(control, floors, self._strays(chain, control, control_hash))
+
+    def _strays(self, chain: EpochChain, control: Timeframe, control_hash: bytes) -> Strays:
+        missing = {feed for feed, seq in control.items() if seq >= self._machine.delivered(feed)}
+        if not missing:
+            return ()
+        found: list[Strays | str] = [
+            self._paths.of_epoch(epoch, chain.final[:at])
+            for at, epoch in enumerate(chain.final)
+            if epoch.control == control and control_hash in (b"", epoch.control_hash)
+        ]
+        found += [
+            self._paths.of_genesis(proposal.genesis, proposal.digest, chain.final)
+            for proposal in chain.open.proposals
+            if proposal.genesis.control == control and control_hash in (b"", proposal.genesis.control_hash)
+        ]
+        held = tuple(act for act in self._machine.held() if control.includes(*act.position))
+        if {act.stamp.feed for act in held if control.get(act.stamp.feed) == act.stamp.seq} >= missing:
+            found.append(held)
+        known = next((strays for strays in found if not isinstance(strays, str)), None)
+        if known is None:
+            names = ", ".join(f"{control[feed]} of feed {feed.hex()[:8]}" for feed in sorted(missing))
+            raise MissingBlocks(f"control blocks are not here: {names}")
+        return known
+
+    def floors(self, epochs: Sequence[FinalEpoch]) -> Floors:
+        """Return the floors of final epochs, with the feeds that have ended in them, if it matters which have."""
+        if not self._machine.is_crowded:
+            return Floors(epochs)
+        released: dict[bytes, int] = {}
+        for at, epoch in enumerate(epochs):
+            if epoch.genesis not in self._released:
+                strays = self._paths.of_epoch(epoch, epochs[:at])
+                below = Floors(epochs[:at], released)
+                within = self.within(epoch.control, below, () if isinstance(strays, str) else strays)
+                ended = {feed: at for feed, owner in within.admissions() if within.has_ended(feed, owner)}
+                self._released[epoch.genesis] = ended | released
+            released = self._released[epoch.genesis]
+        return Floors(epochs, released)
+
+    def within(self, control: Timeframe, floors: Floors, strays: Strays) -> Authority:
+        """Return the rights by the blocks in a control timeframe, with these branches beyond forks."""
+        key = (control, floors, strays)
+        if key not in self._at:
+            machine = self._machine
+            parent = None if machine.parent is None else machine.parent.rights._told_by(control, strays)
+            found = Authority(machine.party, machine.genesis_feed, parent)
+            found.add(self._inside(control, strays))
+            machine.round_forks(found, strays)
+            found.stand_on(floors)
+            found.settle()
+            self._at[key] = found
+            while len(self._at) > AUTHORITIES_MAX:
+                self._at.popitem(last=False)
+        self._at.move_to_end(key)
+        return self._at[key]
+
+    def _inside(self, control: Timeframe, strays: Strays) -> Iterator[Act]:
+        """Yield the acts of this party in a control timeframe: of histories, and of the branches that it rests on."""
+        for feed, acts in self._machine.histories():
+            yield from acts[: control.get(feed, -1) + 1]
+        yield from (act for act in strays if self._machine.has(act.stamp.feed))
+
+    def _told_by(self, control: Timeframe, strays: Strays) -> Authority:
+        """For a child: return the rights by these blocks alone, with the epochs that are final by them."""
+        machine = self._machine
+        own = Timeframe({feed: seq for feed, seq in control.items() if machine.has(feed)})
+        kept = tuple(act for act in strays if machine.has(act.stamp.feed))
+        acts = [act for act in self._inside(own, kept) if act.electoral]
+        forked = {act.stamp.feed for act in kept}
+        chain = fold_epochs(machine.party, machine.genesis_feed, acts, self.policy_of, forked)
+        return self.within(own, self.floors(chain.final), kept)
+
+    def open_control(self, control: Timeframe) -> str:
+        """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed."""
+        machine = self._machine
+        for feed, acts in machine.histories():
+            last = control.get(feed, -1)
+            for other, seq in acts[last].place.seen.items() if 0 <= last < len(acts) else ():
+                known = machine.is_control(other) and seq < machine.common(other)
+                if known and control.get(other, -1) < seq:
+                    return f"block {last} of feed {feed.hex()[:8]} has seen more than is in it"
+        return "" if machine.parent is None else machine.parent.rights.open_control(control)

@@ -1,0 +1,86 @@
+"""`WantedBranches`: the blocks that waiting blocks refer to, and that must be requested by their hashes (rule 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from antiphon.core.errors import CorruptBlock, MissingBlocks
+from antiphon.feed.feed_record import End
+from antiphon.feed.header import Entry
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.mesh.holdings import Holdings
+from antiphon.mesh.limits import BRANCH_BACK_MAX, BRANCH_WAIT_MS, NEVER
+
+
+class WantedBlock(NamedTuple):
+    """A block that is missing here, and from which block on its branch is needed."""
+
+    feed: bytes
+    seq: int
+    hash: bytes
+    first: int
+    apart: bool  # it cannot come as a part of its feed's history
+
+
+class WantedBranches:
+    """The missing blocks of one party. `find` names the blocks that are waited for; `mark` tells when to ask it again.
+
+    A block that may still come as a part of its feed is not requested at once: it is probably under way.
+    """
+
+    def __init__(
+        self,
+        store: FeedStore,
+        holdings: Holdings,
+        knows: Callable[[bytes], bool],
+        find: Callable[[], Iterable[Entry]],
+        mark: Callable[[], object] = tuple,
+    ) -> None:
+        self._store = store
+        self._holdings = holdings
+        self._knows = knows
+        self._find = find
+        self._mark = mark
+        self._marked: object = None
+        self._wanted: dict[bytes, WantedBlock] = {}
+        self._since: dict[bytes, int] = {}
+
+    def due(self, now_ms: int) -> tuple[list[WantedBlock], int]:
+        """Return the blocks to request now, and when to call this again."""
+        mark = (self._store.transaction, self._mark())
+        if mark != self._marked:
+            self._marked = mark
+            found = [self._look_for(entry) for entry in self._find() if self._knows(entry.feed)]
+            self._wanted = {block.hash: block for block in found if block is not None}
+            self._since = {hash_: self._since.get(hash_, now_ms) for hash_ in self._wanted}
+        due: list[WantedBlock] = []
+        wake_ms = NEVER
+        for hash_, block in self._wanted.items():
+            at_ms = 0 if block.apart else self._since[hash_] + BRANCH_WAIT_MS
+            if at_ms <= now_ms:
+                due.append(block)
+            else:
+                wake_ms = min(wake_ms, at_ms)
+        return due, wake_ms
+
+    def get(self, hash_: bytes) -> WantedBlock | None:
+        return self._wanted.get(hash_)
+
+    def _look_for(self, entry: Entry) -> WantedBlock | None:
+        feed, seq, _, hash_ = entry
+        record = self._holdings.record(feed)
+        first = max(0, seq + 1 - BRANCH_BACK_MAX)
+        if record is None:
+            return WantedBlock(feed, seq, hash_, first, False)
+        if record.start <= seq < record.length and self._held_hash(feed, seq) in (hash_, None):
+            return None  # it is here, and waits itself; or it is damaged, which local readers report
+        if record.why is End.FORK and seq >= record.end:
+            first = max(first, record.end)
+        return WantedBlock(feed, seq, hash_, first, seq < record.length or self._holdings.ended(feed))
+
+    def _held_hash(self, feed: bytes, seq: int) -> bytes | None:
+        try:
+            return next(self._store.held(feed, seq, seq + 1)).hash_at(seq)
+        except (MissingBlocks, CorruptBlock):
+            return None
