@@ -38,13 +38,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as store:
+    """Ada's store, without a background thread: tests count what moves, and when."""
+    with antiphon.open(tmp_path / "ada", name="Ada", unprotected=True, epochs=False) as store:
         yield store
 
 
 @pytest.fixture
 def bob(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as store:
+    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True, epochs=False) as store:
         yield store
 
 

@@ -148,7 +148,7 @@ class PartyOperator:
             owners = party.member.machine.authority.owners().values()
             if key not in {owner.device for owner in owners if owner.identity == party.store.me}:
                 raise NotAuthorised(
-                    f"party {party.key.short}: {key.hex()[:8]} is no device of your identity here; an owner revokes other members"
+                    f"party {party.key.short}: {key.hex()[:8]} is no device of your identity; owners revoke members"
                 )
             party.member.end_device(key, party.store.identity, before=before)
         party.refresh()
