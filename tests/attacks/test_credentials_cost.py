@@ -147,3 +147,17 @@ def test_twice_the_acts_take_little_more_than_twice_the_work(attack: Attack, rol
     small, large = work_of(attack, 80, role), work_of(attack, 160, role)
     assert large[0] <= GROWTH_MAX * small[0]
     assert large[1] <= GROWTH_MAX * small[1]
+
+
+@pytest.mark.parametrize("attack", [group_grants_of_the_founder, void_grants, void_policies])
+def test_a_later_admission_does_not_pay_for_what_came_before(attack: Attack) -> None:
+    """What was judged stays judged: only answers that a new act may change are asked again."""
+    work = []
+    for count in (40, 160):
+        rehearsal = attacked(attack, count, Role.EDITOR)
+        alice = rehearsal.actors[0]
+        alice.hear(*rehearsal.actors)
+        alice.machine.state()
+        alice.admit(pair_of("newcomer").key, Role.READER)
+        work.append(calls(alice.machine.authority.settle))
+    assert work[1] <= 1.2 * work[0] + 20

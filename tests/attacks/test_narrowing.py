@@ -11,11 +11,13 @@ import pytest
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair
+from antiphon.feed import writer
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.credentials import credential, fields, lists
 from antiphon.halo.credentials.claims import (
     EDITORS,
+    Continuation,
     EpochGenesis,
     FeedEnd,
     FeedKind,
@@ -209,9 +211,9 @@ def open_feeds(peer: Peer, count: int) -> list[KeyPair]:
 
 def use_feeds(peer: Peer, pairs: list[KeyPair]) -> None:
     for pair in pairs:
-        writer = FeedWriter.open(peer.store, pair, member(peer).party)
-        writer.see(*member(peer).machine.entries())
-        writer.append(Kind.METADATA, bytes(16), b"")
+        feed = FeedWriter.open(peer.store, pair, member(peer).party)
+        feed.see(*member(peer).machine.entries())
+        feed.append(Kind.METADATA, bytes(16), b"")
 
 
 def carries_on(peers: Peers, alice: Peer, others: Sequence[Peer]) -> None:
@@ -292,6 +294,27 @@ def test_a_revocation_of_many_feeds_keeps_what_they_hold(tmp_path: Path, monkeyp
             assert member(peer).state.member(mallory.key) is None
             assert not member(peer).state.voids
         carries_on(peers, alice, [bob])
+
+
+def test_an_act_that_takes_has_seen_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More control feeds have moved than one header can name: empty acts go ahead."""
+    monkeypatch.setattr(writer, "ADVANCE_MAX", 2)
+    with Peers(tmp_path) as peers:
+        alice, *others = (peers.add(name, Role.EDITOR) for name in ("alice", "bob", "carol", "dora", "emil", "frida"))
+        for peer in others:
+            peer.party.create("antiphon/object")
+        peers.sync()
+        member(alice).revoke(others[-1].key)
+        peers.sync()
+        acts = member(others[0]).machine.acts()
+        narrowing = next(act for act in reversed(acts) if isinstance(act.claim, Narrowing))
+        for peer in others:
+            control = member(peer).control
+            assert control is not None
+            assert narrowing.place.reach(bytes(control.feed)) == member(peer).machine.length(bytes(control.feed))
+        assert Continuation({}) in [act.claim for act in acts]
+        assert not member(others[0]).state.voids
+        carries_on(peers, alice, others[:-1])
 
 
 def test_half_a_list_is_no_act() -> None:

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Sequence
 
@@ -56,6 +55,24 @@ class FeedWriter:
                 if entry.feed != self._pair.key and (known is None or entry.seq > known.seq):
                     self._seen[entry.feed] = entry
 
+    @property
+    def behind(self) -> bool:
+        """True if more has been seen than the header of the next block holds."""
+        return len(self._moving()) > ADVANCE_MAX
+
+    def _moving(self) -> list[Entry]:
+        """Return entries for the next blocks. If they are more than one header holds: those that are new, latest first.
+
+        So the lamport of the next block is above all that was seen, whether its header has room for it or not.
+        """
+        with self._lock:
+            seen = list(self._seen.values())
+        if len(seen) <= ADVANCE_MAX:
+            return seen
+        known = self._store.frontier(self.feed)
+        moving = [entry for entry in seen if entry.feed not in known or entry.seq > known[entry.feed].seq]
+        return sorted(moving, key=lambda entry: entry.lamport, reverse=True)
+
     def append(self, kind: Kind, item: bytes, message: bytes) -> Stamp:
         """Append one message; it is durable on return."""
         return self.extend([Draft(kind, item, message)])[0]
@@ -69,8 +86,7 @@ class FeedWriter:
         expect: tuple[int, int] | None = None,
     ) -> Written:
         """Append several messages in one commit; with `atomic`, readers see all of them or none."""
-        with self._lock:
-            seen = tuple(itertools.islice(self._seen.values(), ADVANCE_MAX))  # the rest waits for the next block
+        seen = tuple(self._moving()[:ADVANCE_MAX])  # the rest waits for the next block
         stamps = self._store.append(
             self._pair, self.party, drafts, seen=seen, atomic=atomic, created_ms=created_ms, expect=expect
         )

@@ -118,7 +118,7 @@ def read_batch(party: bytes, blocks: Sequence[tuple[Block, Seen]], after: Act | 
 
 def _joined(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
     read = [_read(party, *found) for found in blocks]
-    if len(read) == 1 and not read[0][1] and not isinstance(read[0][0].claim, Continuation):
+    if len(read) == 1 and not read[0][1] and not _dangles(read[0][0]):
         return [read[0][0]]
     acts: list[Act] = []
     while len(acts) < len(read):
@@ -132,10 +132,15 @@ def _joined(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
                 continue
             except AntiphonError as error:
                 act = _unreadable(act, str(error))
-        elif isinstance(act.claim, Continuation):
+        elif _dangles(act):
             act = _unreadable(act, "credential: it continues no list")
         acts.append(act)
     return acts
+
+
+def _dangles(act: Act) -> bool:
+    """True for a continuation of no list. An empty one says nothing: its block tells what its writer has seen."""
+    return isinstance(act.claim, Continuation) and bool(act.claim.cuts or act.claim.control)
 
 
 def _continues(found: tuple[Act, bytes]) -> bool:

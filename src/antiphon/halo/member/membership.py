@@ -41,6 +41,7 @@ from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import (
     Claim,
+    Continuation,
     DeviceAdmission,
     EpochGenesis,
     Erasure,
@@ -244,7 +245,7 @@ class Membership:
 
     def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
         """End a subject's place in a group, and cut its feeds at the blocks held here."""
-        self.refresh()
+        self.look_around()
         claim = Narrowing(bytes(subject), frozenset(), self._cuts(subject), group=bytes(group))
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
@@ -253,7 +254,7 @@ class Membership:
 
         With `before`, only what was written before that message stays, as far as no final epoch holds more.
         """
-        self.refresh()
+        self.look_around()
         ended = [found for found in self.machine.authority.admissions() if found[1].device == device]
         if ended and all(owner.identity != self.device.identity for _, owner in ended):
             raise NotAuthorised(f"{device.hex()[:8]} is a device of another identity; only its identity can end it")
@@ -267,7 +268,7 @@ class Membership:
 
         Attesters and generator are devices (see `devices`) with a control feed here.
         """
-        self.refresh()
+        self.look_around()
         known = set(self.machine.epochs().feeds.values())
         for device in (*policy.attesters, *([policy.generator] if policy.generator else [])):
             if device not in known:
@@ -372,6 +373,21 @@ class Membership:
                 self.seconds[act.stamp.feed] += each
         return fresh
 
+    def look_around(self) -> None:
+        """Fold new control blocks, and see to it that this device's next act has seen all of them.
+
+        One header names 4,096 feeds. If more have moved, empty acts go ahead of it: an act that takes something away
+        means all that it has seen.
+        """
+        self.refresh()
+        entries = self.machine.entries()
+        if self.control is not None:
+            self.control.see(*entries)
+            for _ in entries:
+                if not self.control.behind:
+                    break
+                self._append(credential.sign(self.party, Continuation({}), [self.device.pair]))
+
     def skip(self, before: int, after: int) -> None:
         """Skip a change of the store, between these transactions, that was to a data feed only."""
         if self._refreshed == before:
@@ -388,7 +404,7 @@ class Membership:
     def _narrow(
         self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool, before: Stamp | None = None
     ) -> Stamp:
-        self.refresh()
+        self.look_around()
         if not self.machine.authority.grants_to(subject):
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, and never was")
         claim = Narrowing(bytes(subject), roles, self._cuts(subject, before), expired)

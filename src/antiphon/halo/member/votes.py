@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def declare(member: Membership, genesis: EpochGenesis, *, recovered: bool) -> Stamp:
+    member.look_around()
     chain = _chain(member, recovered)
     device = bytes(member.device.key)
     genesis = replace(genesis, control_hash=member.machine.control_hash(genesis.control))
