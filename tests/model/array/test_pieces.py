@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import array_pb2 as pb
+from antiphon.model.array.codec import ELEMENTS_MAX
 from antiphon.model.array.model import ArrayModel, ArrayState
 from antiphon.model.array.pieces import CHUNK_MAX, Piece, PieceOrder
 from antiphon.model.array.position import AFTER, KEY_SIZE_MAX, Span, encode_int
@@ -126,3 +127,13 @@ def test_a_change_of_one_element_splits_its_piece_and_no_other(path: bytes) -> N
     restored: ArrayState = ARRAY.restore(ARRAY.snapshot(state))
     assert ARRAY.value(restored) == plain
     assert len(list(restored.order)) == len(list(state.order))
+
+
+def test_more_elements_are_deleted_at_once_than_an_operation_names() -> None:
+    state = ARRAY.initial()
+    for seq in range(2):
+        ARRAY.apply(state, bulk(b"", ELEMENTS_MAX), Stamp(9 + seq, ALICE, seq))
+    mutation = ARRAY.delete(state, 1, 2 * ELEMENTS_MAX - 1, feed=BOB)
+    assert len(pb.ArrayMutation.FromString(mutation).ops) == 2
+    ARRAY.apply(state, mutation, Stamp(20, BOB, 0))
+    assert ARRAY.value(state) == [None]

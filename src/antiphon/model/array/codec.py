@@ -211,8 +211,11 @@ class Draft:
             start = end  # ops that open a run at one path share it, since its id comes from the stamp
 
     def delete(self, names: Iterable[ElementId]) -> None:
-        """Delete elements."""
-        self._mutation.ops.add(delete=pb.ArrayDelete(elements=self._elements(names)))
+        """Delete elements, with as many operations as that takes."""
+        left = list(names)
+        for start in range(0, max(len(left), 1), ELEMENTS_MAX):
+            some = left[start : start + ELEMENTS_MAX]
+            self._mutation.ops.add(delete=pb.ArrayDelete(elements=self._elements(some)))
 
     def set(self, name: ElementId, value: Value, replaces: Iterable[Stamp]) -> None:
         """Replace the value of an element."""
