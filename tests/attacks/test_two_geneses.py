@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.party.epochs.epoch_acts import member
+from tests.party.epochs.epoch_acts import epoch, join, member, same
 from tests.party.forked import confront
 
 from antiphon.core.errors import UnknownItem
@@ -43,28 +43,76 @@ def branch(mallory: Peer, message: bytes, item: bytes = b"") -> tuple[bytes, Spa
     return named, span
 
 
-def test_an_id_never_has_two_models(peers: Peers) -> None:
-    """Mallory shows Alice the text and Bob the object, with one nonce and one lamport."""
+def two_histories(peers: Peers) -> tuple[bytes, bytes]:
+    """Mallory shows Alice a text and Bob an object, with one nonce and one lamport. Both write to what they see."""
     alice, bob, mallory = peers.all
     text, one = branch(mallory, TEXT)
     thing, other = branch(mallory, OBJECT)
-    _, false = branch(mallory, OBJECT, text)
     assert text != thing
     alice.take([one])
     bob.take([other])
-    alice.party.item(text).edit("insert", 0, "Alice wrote")
-    bob.party.item(thing).edit("set", "by", "Bob")
     with pytest.raises(UnknownItem):
         bob.party.item(text)
+    alice.party.item(text).edit("insert", 0, "Alice wrote")
+    bob.party.item(thing).edit("set", "by", "Bob")
+    peers.all.remove(mallory)
+    return text, thing
+
+
+def check_both(peers: Peers, text: bytes, thing: bytes) -> None:
+    """All peers have both items, byte for byte; so does one that restarts, and one that is built from its feeds."""
+    wanted = peers.all[0].snapshots()
+    for peer in peers.all:
+        assert not peer.party.status().blocked, peer.name
+        assert (peer.party.item(text).value, peer.party.item(thing).value) == ("Alice wrote", {"by": "Bob"}), peer.name
+        assert peer.snapshots() == wanted, peer.name
+        assert peer.party.refused() == peers.all[0].party.refused(), peer.name
+    bob = peers.all[1]
+    bob.restart(crash=True)
+    assert bob.snapshots() == wanted
+    bob.rebuild()
+    assert bob.snapshots() == wanted
+
+
+def test_an_id_never_has_two_models_and_what_others_built_on_each_stays(peers: Peers) -> None:
+    text, thing = two_histories(peers)
+    confront(peers)
+    check_both(peers, text, thing)
+    peers.all[0].party.item(thing).edit("set", "also", "Alice")
+    peers.all[1].party.item(text).edit("insert", 0, "Bob and ")
+    peers.sync()
+    for peer in peers.all:
+        assert peer.party.item(text).value == "Bob and Alice wrote"
+        assert peer.party.item(thing).value == {"by": "Bob", "also": "Alice"}
+    assert peers.all[0].snapshots() == peers.all[1].snapshots()
+
+
+def test_joiners_have_both_from_the_snapshot_and_from_the_feeds(peers: Peers) -> None:
+    text, thing = two_histories(peers)
+    confront(peers)
+    carol = peers.add("carol")
+    confront(peers)
+    check_both(peers, text, thing)
+    epoch(peers)
+    same(*peers.all)
+    check_both(peers, text, thing)
+    assert carol.epochs.number == 1
+    same(*peers.all, join(peers, "dora"))
+
+
+def test_a_genesis_beyond_a_fork_that_nobody_built_on_is_not_there(peers: Peers) -> None:
+    alice, bob, mallory = peers.all
+    text, one = branch(mallory, TEXT)
+    thing, other = branch(mallory, OBJECT)
+    alice.take([one])
+    bob.take([other])
     peers.all.remove(mallory)
     confront(peers)
-    peers.sync()
-    assert alice.snapshots() == bob.snapshots()
-    assert alice.party.refused() == bob.party.refused()
-    carol = peers.add("carol")
-    carol.take([false])
-    with pytest.raises(UnknownItem):
-        carol.party.item(text)
+    for peer in peers.all:
+        for item in (text, thing):
+            with pytest.raises(UnknownItem):
+                peer.party.item(item)
+    assert alice.snapshots() == bob.snapshots() == {}
 
 
 def test_a_genesis_that_names_the_id_of_another_model_begins_nothing(peers: Peers) -> None:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from tests.party.epochs.epoch_acts import change, member, note, pen
+import random
+from collections.abc import Sequence
+from contextlib import suppress
 
+from tests.party.epochs.epoch_acts import change, member, note, pen
+from tests.party.histories import edit
+
+from antiphon.core.errors import NotAuthorised, UnknownItem
+from antiphon.core.ids import ItemId
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Kind
+from antiphon.model.message import Genesis, write_genesis
 from antiphon.testing.peers import Peers
 
 
@@ -14,6 +24,21 @@ def confront(peers: Peers) -> None:
             taker.take(giver.ranges({}))
         member(taker).publish_forks()
     peers.sync()
+
+
+def fork_with_items(peers: Peers, chance: random.Random, models: Sequence[str]) -> None:
+    """Carol begins an item on each of two histories; Alice and Bob hold one each, and may write to it."""
+    alice, bob, carol = peers.all[:3]
+    for peer in (alice, bob):
+        writer = pen(carol)
+        for _ in range(chance.randrange(1, 3)):
+            message = write_genesis(Genesis(chance.randbytes(16), chance.choice(models), 1))
+            lamport = writer.record.lamport + 1
+            item = ItemId.derive(lamport, party=peer.party.key, feed=writer.record.feed, genesis=message)
+            peer.take(writer.extend([Draft(Kind.GENESIS, item, message)]))
+            if chance.random() < 0.7:
+                with suppress(UnknownItem, NotAuthorised):  # of a later fork of the same feed, nobody sees anything
+                    edit(peer, item, chance)
 
 
 class Forked:

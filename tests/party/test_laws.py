@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.budget import budget
+from tests.party.forked import confront, fork_with_items
 from tests.party.helpers import narrow
-from tests.party.histories import act, models, some_ranges
+from tests.party.histories import MODELS, act, models, some_ranges
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
 from antiphon.testing.peers import Peers
@@ -34,9 +35,14 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
                     some_ranges(other, peer, chance)
                 elif what < 0.36 and authority:
                     narrow(peers, chance)
+                elif what < 0.37 and authority:
+                    fork_with_items(peers, chance, MODELS)
                 else:
                     act(peer, chance)
         peers.sync()
+        if authority:
+            confront(peers)
+            confront(peers)  # what was written about forks refers to blocks that others have to be shown
         alice, bob, carol = peers.all
         wanted = alice.snapshots()
         values = {item: alice.party.item(item).value for item in wanted}

@@ -125,6 +125,9 @@ def _planned(asked: tuple[str, bytes, int]) -> PartyPlan | None:
         plan = epoch_snapshot._plan(asked)
         with open_feeds(plan.home) as store:
             spans = [span for lane in plan.lanes for span, _, _ in store.runs(lane.feed, lane.base, lane.position)]
+        if plan.base:
+            with open_blobs(plan.home) as blobs:
+                _ = list(EpochBase.load(Cid(plan.base), blobs, party=plan.party).all())
         return None if any(any(span.states) for span in spans) else plan
     except AntiphonError:
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.party.epochs.epoch_acts import change, fetch_all, held, member, pen
-from tests.party.forked import confront
+from tests.party.forked import confront, fork_with_items
 from tests.party.helpers import narrow
 from tests.party.histories import MODELS, Jottings, Moves, act, some_ranges
 
@@ -248,12 +248,18 @@ def _fork(peers: Peers, chance: random.Random) -> None:
         confront(peers)
 
 
+def _fork_items(peers: Peers, chance: random.Random) -> None:
+    fork_with_items(peers, chance, MODELS)
+    if chance.random() < 0.8:
+        confront(peers)
+
+
 def _revoke(peers: Peers, chance: random.Random) -> None:
     alice, *others = peers.all
     member(alice).revoke(chance.choice(others).key)
 
 
-STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (_epoch, _riddle, _rubbish, _fork, _revoke)
+STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (_epoch, _riddle, _rubbish, _fork, _fork_items, _revoke)
 
 
 # -- generated homes

@@ -24,7 +24,7 @@ from antiphon.pipeline.plan.party_plan import FORKED
 from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 TIMES = budget(1, 10)
-SIMULATIONS, TOWNS, GENERATED = 24 * TIMES, 28 * TIMES, 5 * TIMES
+SIMULATIONS, TOWNS, GENERATED = 28 * TIMES, 28 * TIMES, 5 * TIMES
 
 
 @pytest.fixture(scope="module")

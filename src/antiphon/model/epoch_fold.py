@@ -52,6 +52,7 @@ def fold_epoch(
     listed: Collection[Key],
     authors: Authors = feed_itself,
     discard: Discard | None = None,
+    beyond: Note | None = None,
 ) -> tuple[bytes | None, dict[Stamp, str]]:
     """Return the snapshot of an item at an epoch (None: no such item), and the reasons why messages do not count.
 
@@ -59,7 +60,7 @@ def fold_epoch(
     outside the former one, in the total order. `listed` are the models that the epoch reifies. If the code of such a
     model is missing, or too old for the base, `UnknownModel` is raised: a peer without the code does not attest.
     """
-    return fold_on(None, party, item_id, base, notes, models, listed, authors, discard)[:2]
+    return fold_on(None, party, item_id, base, notes, models, listed, authors, discard, beyond)[:2]
 
 
 def fold_on(
@@ -72,6 +73,7 @@ def fold_on(
     listed: Collection[Key],
     authors: Authors = feed_itself,
     discard: Discard | None = None,
+    beyond: Note | None = None,
 ) -> EpochItem:
     """Do `fold_epoch` for a caller that computed the epoch before: `known` is the state that came with `base`.
 
@@ -86,7 +88,7 @@ def fold_on(
         item = None if base is None else item_codec.restore(base, chosen)
     if item is not None and item.id != item_id:
         raise InvalidInput(f"item {item_id.hex()}: its base is that of item {item.id.hex()}")
-    folded = fold(party, item_id, item, notes, chosen, authors, whole=True)
+    folded = fold(party, item_id, item, notes, chosen, authors, whole=True, beyond=beyond)
     if folded.late:
         raise InvalidInput(f"item {item_id.hex()}: its messages do not come in the total order")
     made = folded.state

@@ -54,6 +54,7 @@ HIDDEN = because(Reason.ITEM_HIDDEN, "the genesis of its item is void, and nobod
 BASE_HAS_GENESIS = because(
     Reason.ITEM_GENESIS, "the item has its genesis in an epoch that is final, whatever the stamp of another"
 )
+BEYOND_FORK = because(Reason.FORK, "its writer signed two histories, and this genesis is beyond the fork")
 OWN_PARENT = because(Reason.ITEM_CHANGE, "an item cannot be its own parent")
 OWN_FORK = because(Reason.ITEM_CHANGE, "an item cannot be forked into itself")
 ROOT = because(Reason.ITEM_CHANGE, "the system item is the root of its party: it does not move, and is not deleted")
@@ -94,14 +95,18 @@ def fold(
     authors: Authors = feed_itself,
     *,
     whole: bool = False,
+    beyond: Note | None = None,
 ) -> Folded:
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
+    `beyond` is a genesis beyond a fork, which is no message but may begin the item if others built on it (rule 26).
     If the result is `late`, the state is invalid: fold the history of the item again, `whole` and in the total order.
     If the item is based on an epoch, the base replaces that history: pass the base and the messages outside the cut.
     """
     if item is None and item_id == SYSTEM_ITEM:
         item = system_item(models)
+    if beyond is not None and item is None:
+        notes = sorted([beyond, *notes], key=lambda note: note.stamp) if whole else [beyond, *notes]
     if item is not None and item.hidden and is_built_on(item.genesis, notes, authors):
         if not whole:
             return Folded(item, {}, late=True)  # verdicts on earlier messages change
@@ -111,6 +116,8 @@ def fold(
     made = _fold(party, item_id, item, notes, models, authors, whole=whole)
     if made.state is not None and made.state.hidden and not made.late:
         _refuse_all(notes, made.verdicts)
+    if beyond is not None:
+        made.verdicts.pop(beyond.stamp, None)
     return made
 
 

@@ -11,6 +11,7 @@ judge           `Judge`: ranges of messages that are void; `mark_void`
 demux           `ItemDemuxer`: runs of blocks → messages by item
 authors         `Authors`: a cache of message authors, for items with access lists
 cache           `ItemCache`: the open items
+branch_geneses  `BranchGeneses`: geneses beyond a fork that others may have built on
 cold_fold       fold of very many items at once, as in a rebuild; bypasses the cache
 fold_times      `FoldTimes`: the seconds that folding took, by feed
 forked_worker   `ForkedWorker`: a second core for `cold_fold`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
@@ -109,6 +109,10 @@ class OpenAuthority:
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return an empty set: no message is erased."""
         return frozenset()
+
+    def forked(self) -> Collection[bytes]:
+        """Return an empty set: peers agree on no fork."""
+        return ()
 
     def final_epoch(self) -> FinalEpoch | None:
         """Return None: there are no epochs."""
@@ -229,6 +233,10 @@ class PartyAuthority:
         """Return the seqs of erased messages of a feed."""
         return self._machine.erased(feed)
 
+    def forked(self) -> Collection[bytes]:
+        """Return the feeds whose writers are known to have signed two histories."""
+        return self._forks
+
     def final_epoch(self) -> FinalEpoch | None:
         """Return the last final epoch if it has the attestations that the policy demands; else None."""
         chain = self._machine.epochs()
@@ -300,3 +308,6 @@ class _AtEpoch:
 
     def erased(self, feed: bytes) -> frozenset[int]:
         return self._authority.erased(feed)
+
+    def forked(self) -> Collection[bytes]:
+        return self._authority.fork_ends

@@ -20,9 +20,10 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
 from antiphon.model.access import Author
 from antiphon.model.factory import ModelFactory
-from antiphon.model.fold import NO_BODY, ItemState, fold, system_item
+from antiphon.model.fold import NO_BODY, Folded, ItemState, fold, system_item
 from antiphon.model.message import Note
 from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.branch_geneses import BranchGeneses, choose
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
 from antiphon.party.engine.delivery import Delivery
@@ -81,6 +82,7 @@ class Engine:
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
         self.delivery = Delivery(store, authority, items.lanes())
+        self._branch_geneses = BranchGeneses(store)
         self._messages = MessageLookup(store, self.delivery)
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
@@ -216,8 +218,9 @@ class Engine:
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
+        beyond = None if entry.state is not None else self.beyond(entry.id, notes)
         began = perf_counter()
-        folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author)
+        folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author, beyond=beyond)
         self.times.charge(notes, perf_counter() - began)
         late = folded.late or (entry.orphaned and folded.state is not None)
         entry.put(folded.state)
@@ -292,7 +295,7 @@ class Engine:
         postings = self._messages.trim(self.items.postings(entry.id) + entry.postings)
         notes = self._messages.read(self._messages.outside(postings))
         began = perf_counter()
-        folded = fold(self.party, entry.id, self.based(entry.id), notes, self.models, self.author, whole=True)
+        folded = self.fold_whole(entry.id, notes)
         self.times.charge(notes, perf_counter() - began)
         entry.put(folded.state)
         self.items.forget(entry.id)
@@ -302,6 +305,19 @@ class Engine:
         self.cache.put(entry)
         self.cache.dirty[entry.id] = entry
         return folded.verdicts
+
+    def fold_whole(self, item: bytes, notes: Sequence[Note]) -> Folded:
+        """Fold messages outside the base, in the total order, onto the base state of an item."""
+        beyond, based = self.beyond(item, notes), self.based(item)
+        return fold(self.party, item, based, notes, self.models, self.author, whole=True, beyond=beyond)
+
+    def beyond(self, item: bytes, notes: Sequence[Note]) -> Note | None:
+        """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
+        forked = self.authority.forked()
+        if not forked:
+            return None
+        bounds = {feed: (lane.state.base, lane.state.position) for feed, lane in self.delivery.lanes.items()}
+        return choose(self._branch_geneses.update(forked, bounds), item, notes)
 
     def outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Posting]:
         """Return the postings of an item outside the base."""
@@ -316,7 +332,8 @@ class Engine:
         record = self.load([entry.id]).get(entry.id)
         item = self._decode(record)
         notes = self._messages.read(entry.postings)
-        folded = fold(self.party, entry.id, item, notes, self.models, self.author)
+        beyond = None if item is not None else self.beyond(entry.id, notes)
+        folded = fold(self.party, entry.id, item, notes, self.models, self.author, beyond=beyond)
         entry.put(folded.state)
         if folded.late:
             self.refold(entry)

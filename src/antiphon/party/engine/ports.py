@@ -6,7 +6,7 @@ item store can be replaced by any class that passes `antiphon.testing.run_item_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -46,6 +46,9 @@ class EpochJudge(Protocol):
 
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return the seqs of erased messages of a feed, which are void."""
+
+    def forked(self) -> Collection[bytes]:
+        """Return the feeds whose writers are known to have signed two histories."""
 
 
 class Known(Protocol):

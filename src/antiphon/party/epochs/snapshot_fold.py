@@ -25,6 +25,7 @@ from antiphon.model.fold import keeps_tail
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
 from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates, choose
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
 from antiphon.party.engine.gc_pause import gc_paused
@@ -107,6 +108,8 @@ class EpochFold:
         self._blobs = blobs
         self._cancelled = cancelled
         self._judge = Judge(judge)
+        self._forked = judge.forked()
+        self._geneses: Candidates | None = None  # beyond forks, once they are needed
         self._authors = Authors(judge)
         self._listed = frozenset((name, version) for name, version, _ in plan.models)
         self._by_feed = {lane.feed: lane for lane in self._lanes}
@@ -310,6 +313,7 @@ class EpochFold:
                 self._listed,
                 self._author,
                 self._plan.discard,
+                None if base is not None else self._beyond_fork(item, groups.get(item, [])),
             )
             if data is not None and state is not None and len(self._states) < _STATES_MAX:
                 self._states[item] = data, state
@@ -319,6 +323,13 @@ class EpochFold:
                     self._stale.add(item)
                 self._dying[item] = data is not None and item_codec.summary(data).is_dying
         return made
+
+    def _beyond_fork(self, item: bytes, notes: Sequence[Note]) -> Note | None:
+        """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
+        if self._geneses is None:
+            bounds = {lane.feed: (lane.state.base, self._plan.cut.get(lane.feed, 0)) for lane in self._lanes}
+            self._geneses = BranchGeneses(self._store).update(self._forked, bounds)
+        return choose(self._geneses, item, notes)
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
         """True if an item's row is already the new base plus the messages outside the cut, so it need not be refolded.

@@ -45,7 +45,7 @@ def history(party: PartyProcessor, item: bytes) -> list[Event]:
         if not notes and engine.based(item) is None:
             raise UnknownItem(f"party {party.key.short} holds no message to item {item.hex()}")
         outside = [note for note in notes if not engine.is_based(note)]
-        verdicts = fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).verdicts
+        verdicts = engine.fold_whole(item, outside).verdicts
     return [
         Event(note.stamp, Kind(note.kind), note.created_ms, _inside(note), verdicts.get(note.stamp, ""))
         for note in notes
@@ -125,9 +125,10 @@ def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: 
     """Fold some messages of an item: on the base, without those inside it; with `whole`, all of them from nothing."""
     engine = party.engine
     if whole:
-        return fold(party.key, item, None, list(notes), party.models, engine.author, whole=True).item
-    outside = [note for note in notes if not engine.is_based(note)]
-    return fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).item
+        given = list(notes)
+        beyond = engine.beyond(item, given)
+        return fold(party.key, item, None, given, party.models, engine.author, whole=True, beyond=beyond).item
+    return engine.fold_whole(item, [note for note in notes if not engine.is_based(note)]).item
 
 
 def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemState | None:
@@ -152,7 +153,10 @@ def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemSt
             state = kept if data is None else item_codec.restore(data, engine.models)
             notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
             outside = [note for note in notes if not engine.is_based(note)]
-            return fold(engine.party, item, state, outside, engine.models, engine.author, whole=True).item
+            beyond = engine.beyond(item, outside)
+            return fold(
+                engine.party, item, state, outside, engine.models, engine.author, whole=True, beyond=beyond
+            ).item
 
 
 def epochs_around(engine: Engine, timeframe: Timeframe) -> tuple[EpochBase | None, list[EpochBase]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan
 from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import ItemFold, Models, refusal_rows
-from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, ranges_of
+from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, find_branch_geneses, ranges_of
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
@@ -87,7 +88,9 @@ class EpochFolding(ItemFold):
             place = f"the body of block {lost.seq} of feed {lost.feed.hex()[:8]}"
             raise MissingBlocks(f"epoch {epoch.number} cannot be computed: {place} is not here; fetch it from a peer")
         listed = frozenset((name, version) for name, version, _ in epoch.models)
-        data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
+        beyond = self.beyond(party, item, base, notes)
+        authors, discard = self.authors(party), epoch.discard
+        data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, authors, discard, beyond)
         if data != base or notes:
             dead = data is not None and item_codec.summary(data).is_dying
             yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
@@ -106,12 +109,15 @@ def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
         base = _base(chain[number - 2].snapshot if number > 1 else b"", blobs, party, number - 1)
         judge = authority.epoch_judge(epoch.control)
         lanes = []
-        for state in lanes_at(store, authority.is_control, base, epoch.cut):
+        states_at = lanes_at(store, authority.is_control, base, epoch.cut)
+        for state in states_at:
             voids, authors = ranges_of(Lane(state), judge, state.position)
             places = (state.base, state.base, state.position, state.position, state.position)
             lanes.append(LanePlan(state.feed, *places, voids, authors))
         known, states = (b"", 0) if base is None else (bytes(base.cid), base.root.item_count)
-        return PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch, states=states)
+        geneses = find_branch_geneses(store, judge, map(Lane, states_at))
+        plan = PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch, states=states)
+        return replace(plan, branch_geneses=geneses)
 
 
 def _party(store: FeedReader, party: bytes) -> tuple[PartyMachine, PartyAuthority]:

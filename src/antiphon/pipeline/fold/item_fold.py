@@ -19,6 +19,7 @@ from antiphon.model.access import Author
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import ItemState, fold
 from antiphon.model.message import Note
+from antiphon.party.engine.branch_geneses import choose
 from antiphon.party.engine.demux import void_kind
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.total_order import Group
@@ -97,7 +98,8 @@ class ItemFold:
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of one item: the item, if it has a valid genesis, and the refused messages to it."""
         state = None if base is None else item_codec.restore(base, self.models)
-        made = fold(party, item, state, notes, self.models, self.authors(party), whole=True)
+        beyond = self.beyond(party, item, base, notes)
+        made = fold(party, item, state, notes, self.models, self.authors(party), whole=True, beyond=beyond)
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
@@ -114,6 +116,10 @@ class ItemFold:
         if state is not None and item.model is not None:  # the columns are computed from the item
             item.state = item.model.restore(state)
         return (*row, *self.extra_columns(item))
+
+    def beyond(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Note | None:
+        """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
+        return None if base is not None else choose(self.plans[party].branch_geneses, item, notes)
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
         """Return the function that finds the author of a message, by the plan of its party."""

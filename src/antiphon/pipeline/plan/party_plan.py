@@ -27,6 +27,7 @@ from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.access import Author
 from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
 from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.judge import Judge
@@ -82,6 +83,8 @@ class PartyPlan:
     error: str = ""  # the reason why the party cannot be planned
     epoch: EpochPlan | None = None  # set if the plan is for computing this epoch, and not the current state
     states: int = field(default=0, compare=False)  # number of items in the base snapshot
+    #: By item: geneses beyond forks, and since when feeds have seen them.
+    branch_geneses: Candidates = field(default_factory=dict, compare=False)
     #: For feeds without a lane, the number of blocks beyond their end or behind their first fault.
     beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
 
@@ -181,6 +184,7 @@ class Planner:
             0 if base is None else base.number,
             tuple(self.faults),
             states=0 if base is None else base.root.item_count,
+            branch_geneses=find_branch_geneses(held, authority, delivery.lanes.values()),
             beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
         )
 
@@ -253,6 +257,12 @@ class Planner:
                 )
             )
         return tuple(found)
+
+
+def find_branch_geneses(store: FeedReader, judge: EpochJudge, lanes: Iterable[Lane]) -> Candidates:
+    """The geneses beyond forks, by item, with the delivered messages that have seen them, according to one judge."""
+    bounds = {lane.feed: (lane.state.base, lane.state.position) for lane in lanes}
+    return dict(BranchGeneses(store).update(judge.forked(), bounds))
 
 
 def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...], tuple[tuple[int, Author], ...]]:
