@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, same, say
+from tests.party.forked import confront
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
@@ -63,6 +64,15 @@ def erases_all(peers: Peers, mallory: Peer) -> None:
     say(mallory, Erasure(tuple(Position(feed, seq) for seq in range(mallory.lengths()[feed]))))
 
 
+def forks_its_data_feed(peers: Peers, mallory: Peer) -> None:
+    """The device signs another block 0 of its data feed: there is no history of it any more."""
+    writer = SpanWriter(mallory.keys.pair(PublicKey(feed_of(mallory))), mallory.party.key, seed=5)
+    (twin,) = writer.extend([Draft(Kind.MUTATION, SYSTEM_ITEM, b"another beginning")])
+    for peer in peers.all:
+        peer.take([twin])
+    confront(peers)
+
+
 def forks_its_control_feed(peers: Peers, mallory: Peer) -> None:
     """The device signs another block 1 of its control feed: the admission of its data feed is beyond the fork."""
     writer = SpanWriter(mallory.keys.pair(PublicKey(control_of(mallory))), mallory.party.key, seed=5)
@@ -110,6 +120,29 @@ def test_what_others_wrote_into_an_item_stays(peers: Peers, attack: Attack) -> N
         assert peer.party.item(child.id).parent == item.id
         peer.party.item(item.id).edit("insert", 0, peer.name)
     check_all(peers, item, "bobalice, Bob wrote,")
+
+
+def test_what_others_wrote_into_an_item_stays_beyond_a_fork(peers: Peers) -> None:
+    """Nobody has the bodies of its branch but those of geneses, so a text begins empty."""
+    alice, bob, mallory = peers.all
+    item = mallory.party.create("antiphon/text")
+    child = mallory.party.create("antiphon/object", parent=item.id)
+    peers.sync()
+    bob.party.item(item.id).edit("insert", 0, "Bob wrote")
+    bob.party.item(child.id).edit("set", "by", "Bob")
+    peers.sync()
+    forks_its_data_feed(peers, mallory)
+    peers.all.remove(mallory)
+    check_all(peers, item, "Bob wrote")
+    for peer in (alice, bob):
+        assert peer.party.item(child.id).value == {"by": "Bob"}
+        assert peer.party.item(child.id).parent == item.id
+    alice.party.item(item.id).edit("insert", 3, " and Alice")
+    check_all(peers, item, "Bob and Alice wrote")
+    agree_on(peers, alice)
+    epoch(peers)
+    check_all(peers, item, "Bob and Alice wrote")
+    same(*peers.all, join(peers, "dora"))
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

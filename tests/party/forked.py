@@ -9,7 +9,7 @@ from contextlib import suppress
 from tests.party.epochs.epoch_acts import change, member, note, pen
 from tests.party.histories import edit
 
-from antiphon.core.errors import NotAuthorised, UnknownItem
+from antiphon.core.errors import FeedRetired, NotAuthorised, UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
@@ -37,7 +37,9 @@ def fork_with_items(peers: Peers, chance: random.Random, models: Sequence[str]) 
             item = ItemId.derive(lamport, party=peer.party.key, feed=writer.record.feed, genesis=message)
             peer.take(writer.extend([Draft(Kind.GENESIS, item, message)]))
             if chance.random() < 0.7:
-                with suppress(UnknownItem, NotAuthorised):  # of a later fork of the same feed, nobody sees anything
+                with suppress(
+                    UnknownItem, NotAuthorised, FeedRetired
+                ):  # of a later fork of the same feed, nobody sees anything
                     edit(peer, item, chance)
 
 

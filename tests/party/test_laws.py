@@ -14,7 +14,7 @@ from tests.party.forked import confront, fork_with_items
 from tests.party.helpers import narrow
 from tests.party.histories import MODELS, act, models, some_ranges
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
+from antiphon.core.errors import FeedRetired, InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
 from antiphon.testing.peers import Peers
 
 EXAMPLES = budget(15, 400)
@@ -30,7 +30,7 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
             peer, other = chance.sample(peers.all, 2)
             what = chance.random()
             # Messages may be erased, rights taken away and feeds ended, those with the genesis of an item too.
-            with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem):
+            with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem, FeedRetired):
                 if what < 0.3:
                     some_ranges(other, peer, chance)
                 elif what < 0.36 and authority:

@@ -116,7 +116,7 @@ class BranchGeneses:
         columns = span.columns
         small = np.equal(columns["kind"], Kind.GENESIS) & np.less_equal(columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
         for index in np.flatnonzero(small).tolist():
-            block = span.block(span.first + index)
+            block = span.block(index)
             if block.message is not None and block.seq >= start:
                 stamp = block.lamport, block.feed, block.seq
                 found = BranchGenesis(Note(Kind.GENESIS, *stamp, block.created_ms, block.message, BEYOND_FORK), {})
