@@ -37,9 +37,8 @@ def fork_with_items(peers: Peers, chance: random.Random, models: Sequence[str]) 
             item = ItemId.derive(lamport, party=peer.party.key, feed=writer.record.feed, genesis=message)
             peer.take(writer.extend([Draft(Kind.GENESIS, item, message)]))
             if chance.random() < 0.7:
-                with suppress(
-                    UnknownItem, NotAuthorised, FeedRetired
-                ):  # of a later fork of the same feed, nobody sees anything
+                # After an earlier fork of the feed nobody sees its items.
+                with suppress(UnknownItem, NotAuthorised, FeedRetired):
                     edit(peer, item, chance)
 
 
