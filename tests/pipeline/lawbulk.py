@@ -12,10 +12,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from tests.pipeline.lawhomes import Live, models, more_models
 
+from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model import item_codec
 from antiphon.model.fold import system_item
+from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.pipeline.epoch import epoch_snapshot
 from antiphon.pipeline.fold.digest import states_digest
 from antiphon.pipeline.fold.fold_job import fold_survey
@@ -27,7 +29,7 @@ from antiphon.pipeline.plan.standings import quarantine
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
-from antiphon.pipeline.source.home import open_feeds
+from antiphon.pipeline.source.home import open_blobs, open_feeds
 from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 
