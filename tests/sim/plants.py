@@ -20,7 +20,9 @@ from antiphon.halo.control import machine as halomachine
 from antiphon.halo.finality import epoch_chain as haloepochs
 from antiphon.halo.finality.ballot import Ballot, Tree
 from antiphon.halo.finality.epoch_values import EpochConfig
+from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.verdict import judge_data
 from antiphon.mesh.admits import Access, PartyAdmits
 from antiphon.model import wire
@@ -169,6 +171,11 @@ def posts_dropped(patch: Patch) -> None:
     patch.setattr(MessengerModel, "apply", forgetful)
 
 
+def budgets_by_arrival(patch: Patch) -> None:
+    """Of too many feeds of a device, those count that came first here."""
+    patch.setattr(Budgets, "_first_feeds", lambda self, *key: frozenset(list(self._feeds[key])[:DEVICE_FEEDS_MAX]))
+
+
 def refused_binds(patch: Patch) -> None:
     """Whatever was attested in the greatest term must be declared again, although a quorum cannot have attested it."""
     patch.setattr(Ballot, "_supporters", lambda ballot, *_: len(ballot.config.attesters))
@@ -233,6 +240,13 @@ PLANTS = (
     ),
     Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
     Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"}), likely_seed=3),
+    Plant(
+        "budgets counted by arrival",
+        budgets_by_arrival,
+        (Fault.LIARS,),
+        _SAME | {"one party"},
+        lies=("many control feeds",),
+    ),
     Plant(
         "what all refuse binds",
         refused_binds,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
+from antiphon.core.errors import AntiphonError, MissingBlob, NotAuthorised, StoreError
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
@@ -209,9 +209,9 @@ class SimPeer:
             self.crash()
             self.world.after(RETRY_MS, self.restart)
             return False
-        except StoreError:
-            if self.honest and not self.disk.full:
-                raise  # attackers may damage their own feeds
+        except (StoreError, NotAuthorised) as error:
+            if self.honest and (isinstance(error, NotAuthorised) or not self.disk.full):
+                raise  # attackers may damage their own feeds, or use up what their device may open
             self._ask(RETRY_MS, self.poke)
             return False
         return True

@@ -63,6 +63,7 @@ _USUAL: tuple[Attack, ...] = (
 #: Attacks that are drawn one by one, each with a random generator of its own: a new one changes no other run.
 _FURTHER: tuple[Attack, ...] = (
     worst_member.too_many_feeds,
+    worst_member.many_control_feeds,
     worst_member.strangers,
     worst_member.much_seen,
 )

@@ -9,6 +9,7 @@ from antiphon.core.ids import ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
+from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, MemberAdmission, Role
 from antiphon.model.message import Genesis, write_genesis
 from antiphon.sim.byzantine.attacker import Attacker, as_draft
@@ -80,6 +81,17 @@ def too_many_feeds(foe: Attacker) -> None:
         if foe.chance.random() < 0.3:
             seen = foe.peer.member.machine.entries()
             foe.push(foe.names(), *writer.extend([foe.setting(item, "from one feed of many")], seen=seen))
+
+
+def many_control_feeds(foe: Attacker) -> None:
+    """Open more control feeds than a device may have, and let each neighbour hear of them in another order."""
+    me, device, seen = foe.peer.identity.pair, foe.peer.device.pair, foe.peer.member.machine.entries()
+    spans: list[Span] = []
+    for _ in range(foe.chance.randint(9, 14)):
+        pair = foe.key()
+        spans += foe.stranger(pair).extend([_admission(foe, me, device, pair, FeedKind.CONTROL)], seen=seen)
+    for name in foe.names():
+        foe.push([name], *foe.chance.sample(spans, len(spans)), control=True)
 
 
 def strangers(foe: Attacker) -> None:
