@@ -25,7 +25,7 @@ from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.verdict import judge_data
 from antiphon.mesh.admits import Access, PartyAdmits
-from antiphon.model import wire
+from antiphon.model import fold as modelfold, wire
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.messenger.state import MessengerState
 from antiphon.model.object import fast_mutation, snapshot_codec
@@ -171,6 +171,11 @@ def posts_dropped(patch: Patch) -> None:
     patch.setattr(MessengerModel, "apply", forgetful)
 
 
+def genesis_dropped(patch: Patch) -> None:
+    """An item whose genesis is void is gone, although others have built on it."""
+    patch.setattr(modelfold, "is_built_on", lambda *_: False)
+
+
 def budgets_by_arrival(patch: Patch) -> None:
     """Of too many feeds of a device, those count that came first here."""
     patch.setattr(Budgets, "_first_feeds", lambda self, *key: frozenset(list(self._feeds[key])[:DEVICE_FEEDS_MAX]))
@@ -240,6 +245,14 @@ PLANTS = (
     ),
     Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
     Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"}), likely_seed=3),
+    Plant(
+        "a genesis dropped that others built on",
+        genesis_dropped,
+        (Fault.LIARS,),
+        frozenset({"nothing dropped"}),
+        messages=60,
+        lies=("scorched earth",),
+    ),
     Plant(
         "budgets counted by arrival",
         budgets_by_arrival,

@@ -66,6 +66,7 @@ _FURTHER: tuple[Attack, ...] = (
     worst_member.many_control_feeds,
     worst_member.strangers,
     worst_member.much_seen,
+    worst_member.scorched_earth,
 )
 #: Attacks that are not drawn yet: rules against them are being built.
 _AWAITED: tuple[Attack, ...] = (

@@ -10,7 +10,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
-from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, MemberAdmission, Role
+from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedEnd, FeedKind, MemberAdmission, Role
 from antiphon.model.message import Genesis, write_genesis
 from antiphon.sim.byzantine.attacker import Attacker, as_draft
 from antiphon.testing.spans import Forged, SpanWriter
@@ -121,6 +121,20 @@ def two_models(foe: Attacker) -> None:
         branch = SpanWriter(writer.pair, foe.peer.key, seed=foe.chance.randrange(1 << 32))
         foe.push(shown, *branch.extend([Draft(Kind.GENESIS, named, message)], seen=seen))
         foe.bait(named)
+
+
+def scorched_earth(foe: Attacker) -> None:
+    """Begin an item that others write to; then end the data feed before its first block."""
+    item = foe.peer.party.create(foe.chance.choice(("antiphon/array", "antiphon/messenger")))
+    foe.bait(bytes(item.id))
+    foe.peer._ask(foe.chance.randint(1_000, 4_000), lambda: foe.peer.guarded(lambda: _end_data(foe)))
+
+
+def _end_data(foe: Attacker) -> None:
+    control = foe.peer.member.control
+    if control is not None:
+        cuts = {bytes(control.feed): 1 + foe.peer.store.record(control.feed).length}
+        foe.append(FeedEnd(bytes(foe.peer.identity.key), bytes(foe.peer.device.key), cuts))
 
 
 def much_seen(foe: Attacker) -> None:
