@@ -127,7 +127,11 @@ def scorched_earth(foe: Attacker) -> None:
     """Begin an item that others write to; then end the data feed before its first block."""
     item = foe.peer.party.create(foe.chance.choice(("antiphon/array", "antiphon/messenger")))
     foe.bait(bytes(item.id))
-    foe.peer._ask(foe.chance.randint(1_000, 4_000), lambda: foe.peer.guarded(lambda: _end_data(foe)))
+
+    def end() -> None:
+        foe.peer.guarded(lambda: _end_data(foe))
+
+    foe.peer._ask(foe.chance.randint(1_000, 4_000), end)
 
 
 def _end_data(foe: Attacker) -> None:
