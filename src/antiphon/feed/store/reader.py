@@ -134,7 +134,7 @@ class FeedReader:
             record = tables.find(feed)
             while record is not None and seq >= first and size > 0:
                 span = tables.span_with(record, seq, hash_)
-                if span is None:
+                if span is None or (found and span.end != found[-1].first):  # a span is not cut short of its head
                     break
                 found.append(span.tail(max(first, span.first)))
                 size -= found[-1].size

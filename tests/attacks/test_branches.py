@@ -1,0 +1,167 @@
+"""Attack 2, and what shows a branch: an honest member who saw the branch that the others do not hold (rules 2′, 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.attacks.equivocator import Equivocator, meet, waits, works
+from tests.party.epochs.epoch_acts import member, note
+
+from antiphon.core.errors import RefusedBlocks
+from antiphon.feed.span import Span
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Policy, Role
+from antiphon.testing.parties import pair_of
+from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.spans import SpanWriter
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path / "peers") as made:
+        for name in ("alice", "bob", "carol"):
+            made.add(name)
+        yield made
+
+
+def two_branches(mallory: Equivocator, high: int = 30) -> tuple[Span, list[Span], Span]:
+    """A low branch, a branch whose block at the same place has seen much, and that much."""
+    much = mallory.pen(mallory.second).write(high)
+    low = mallory.pen(seed=1).write(1)
+    second = mallory.pen(seed=2)
+    return low, [second.write(1, seen=[much.block(much.count - 1).entry])], much
+
+
+def test_an_honest_member_is_not_ended_for_what_it_was_shown(peers: Peers) -> None:
+    """Bob's entry lies inside the cut with a lamport above the root's: everybody ended his feed for ever."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    low, high, much = two_branches(mallory)
+    for peer in peers.all:
+        peer.take([much])
+    alice.take([low])
+    carol.take([low])
+    bob.take(high)
+    written = note(bob, "I saw the other branch")
+    alice.epochs.declare()
+    carol.take(alice.ranges(carol.lengths()))
+    carol.epochs.step()
+    assert alice.epochs.number == carol.epochs.number == 1
+    meet(peers)
+    for peer in peers.all:
+        assert peer.epochs.number == 1
+        assert peer.party.item(written.id).value["title"] == "I saw the other branch"
+        assert waits(peer) == []
+    works(peers)
+
+
+def test_who_was_given_a_branch_gives_it_on(peers: Peers) -> None:
+    """Bob refers to b, gives Carol headers and block, and is lost; Dave gets it from Carol."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    low, high, much = two_branches(mallory)
+    for peer in peers.all:
+        peer.take([much])
+    alice.take([low])
+    carol.take([low])
+    bob.take(high)
+    written = note(bob, "last words")
+    meet(peers, [("bob", "carol")])
+    assert carol.party.item(written.id).value["title"] == "last words"
+    peers.all.remove(bob)
+    bob.close()
+    dave = peers.add("dave", None)
+    member(alice).admit(dave.key, [Role.EDITOR])
+    meet(peers, [("alice", "carol")])
+    carol.restart()  # it keeps what it was shown, on its disk
+    meet(peers, [("carol", "dave")])
+    dave.join()
+    meet(peers, [("carol", "dave"), ("alice", "carol")])
+    for peer in (alice, carol, dave):
+        assert peer.party.item(written.id).value["title"] == "last words"
+        assert waits(peer) == []
+    works(peers)
+
+
+def test_peers_with_two_branches_of_a_control_feed_come_to_one_state(peers: Peers) -> None:
+    """Mallory, an owner, sets another policy and admits another member on each branch; both are read by all."""
+    mallory = Equivocator(peers)
+    alice, bob, _ = peers.all
+    member(alice).admit(mallory.peer.key, [Role.OWNER])
+    meet(peers)
+    branches = []
+    for seed, admitted in ((1, "eve"), (2, "frank")):
+        writer = mallory.control(seed)
+        entries = member(alice).machine.entries()
+        policy = mallory.say(writer, Policy(editors_admit=bool(seed % 2), message_count=seed), seen=tuple(entries))
+        branches.append([policy, mallory.admits(writer, admitted)])
+    alice.take(branches[0])
+    bob.take(branches[1])
+    said = [note(peer, f"{peer.name} has seen one") for peer in (alice, bob)]
+    alice.epochs.declare()
+    meet(peers)
+    for peer in peers.all:
+        assert {peer.party.item(item.id).value["title"] for item in said} == {"alice has seen one", "bob has seen one"}
+        assert waits(peer) == []
+        assert peer.epochs.number == 1, peer.epochs.waits_for
+    assert len({member(peer).state.digest for peer in peers.all}) == 1
+    works(peers)
+
+
+def test_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(peers: Peers) -> None:
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    third = pair_of("a third data feed")
+    word = member(mallory.peer).vouch(mallory.peer.identity)
+    claim = FeedAdmission(third.key, FeedKind.DATA, mallory.peer.key, mallory.peer.device.key, word)
+    branch = mallory.say(mallory.control(1), claim, pairs=(third,))
+    data = SpanWriter(third, mallory.party).write(2)
+    other = mallory.admits(mallory.control(2), "nobody")
+    bob.take([branch, data])
+    for peer in (alice, carol):
+        peer.take([other])
+    written = note(bob, "it saw the third feed")
+    meet(peers)
+    for peer in peers.all:
+        assert peer.party.item(written.id).value["title"] == "it saw the third feed"
+        assert waits(peer) == []
+    works(peers)
+
+
+def test_a_branch_of_many_spans_comes_whole(peers: Peers) -> None:
+    """Nothing that is shown is refused for its size: it comes a window at a time."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    writer = mallory.pen(seed=1)
+    branch = [writer.write(100) for _ in range(40)]
+    for peer in (alice, carol):
+        peer.take([mallory.pen(seed=2).write(1)])
+    bob.take(branch)
+    written = note(bob, "after four thousand blocks")
+    meet(peers)
+    for peer in peers.all:
+        assert peer.party.item(written.id).value["title"] == "after four thousand blocks"
+        assert waits(peer) == []
+
+
+def test_what_does_not_lead_to_the_block_is_refused_by_name(peers: Peers) -> None:
+    mallory = Equivocator(peers)
+    alice, bob, _ = peers.all
+    writer = mallory.pen(seed=1)
+    first, second = writer.write(1), writer.write(1)
+    wanted = second.block(0)
+    for hostile in ([first], [second, first], [mallory.pen(seed=3).write(2)]):
+        with pytest.raises(RefusedBlocks, match="do not lead to block"):
+            alice.store.ingest_branch(hostile, leads_to=(wanted.seq, wanted.hash))
+    alice.take([mallory.pen(seed=2).write(1)])
+    assert _kept(alice, first) == []
+    alice.store.ingest_branch([first, second], leads_to=(wanted.seq, wanted.hash))
+    assert [span.first for span in _kept(alice, first)] == [first.first, second.first]
+    bob.take([first, second])
+    assert bob.store.trail(first.feed, wanted.seq, wanted.hash, 0, 1 << 20)[-1].hash_at(wanted.seq) == wanted.hash
+    assert bob.store.trail(first.feed, wanted.seq, bytes(32), 0, 1 << 20) == []
+
+
+def _kept(peer: Peer, span: Span) -> list[Span]:
+    return sorted(peer.store.branches(span.feed), key=lambda kept: kept.first)
