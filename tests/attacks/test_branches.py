@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.attacks.equivocator import Equivocator, meet, waits, works
+from tests.party.bundle.test_export import export, newcomer, take
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import RefusedBlocks
@@ -165,3 +166,32 @@ def test_what_does_not_lead_to_the_block_is_refused_by_name(peers: Peers) -> Non
 
 def _kept(peer: Peer, span: Span) -> list[Span]:
     return sorted(peer.store.branches(span.feed), key=lambda kept: kept.first)
+
+
+def test_a_bundle_carries_what_was_shown(peers: Peers, tmp_path: Path) -> None:
+    """Zoe has nothing but the file: it has the branch that Bob's message refers to."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    low, high, much = two_branches(mallory)
+    for peer in peers.all:
+        peer.take([much])
+    alice.take([low])
+    carol.take([low])
+    bob.take(high)
+    written = note(bob, "in the file")
+    meet(peers)
+    alice.epochs.declare()
+    meet(peers)
+    after = note(bob, "after the cut")
+    meet(peers)
+    zoe = newcomer(peers)
+    for whole in (False, True):
+        export(carol, tmp_path / f"{whole}.car", whole=whole)
+    take(tmp_path / "False.car", zoe)
+    for item, title in ((written, "in the file"), (after, "after the cut")):
+        assert zoe.party.item(item.id).value["title"] == title
+    assert waits(zoe) == []
+    yann = newcomer(peers, "yann")
+    take(tmp_path / "True.car", yann)
+    assert yann.party.item(written.id).value["title"] == "in the file"
+    assert waits(yann) == []

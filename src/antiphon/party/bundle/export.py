@@ -20,6 +20,7 @@ from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
+from antiphon.feed.store.ingest import branch_part
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, lists
@@ -140,7 +141,7 @@ class _Export:
             engine.authority.refresh()
             records = self._party.store.feeds(self._party.key)
             control = [record for record in records if self._machine.length(record.feed)]
-            admitted = set(self._machine.authority.admitted())
+            admitted = set(self._machine.data_feeds())
             data = [record for record in records if record.feed in admitted and not self._machine.length(record.feed)]
             return self._machine.epochs().last, control, data
 
@@ -199,7 +200,17 @@ class _Export:
 
     def _feed(self, one: _FeedExport) -> BundleFeed:
         named = tuple(self._add(found, DAG_CBOR) for found in lists(one.links))
-        return BundleFeed(one.feed, one.control, one.first, one.end, named)
+        others = tuple(self._add(found, DAG_CBOR) for found in lists([self._span(span) for span in self._other(one)]))
+        return BundleFeed(one.feed, one.control, one.first, one.end, named, others)
+
+    def _other(self, one: _FeedExport) -> Iterator[Span]:
+        """Yield the spans of other branches, and the blocks beyond a fork that are not in the file as history."""
+        store = self._party.store
+        yield from store.branches(one.feed)
+        record = store.record(one.feed)
+        start = max(record.start, record.valid_length, one.end)
+        if one.first and start < record.length:
+            yield from (branch_part(span) for span in store.spans(one.feed, start))
 
     def _span(self, span: Span) -> Cid:
         """Write a span as one blob in wire format. A span above 1 MiB is cut into chunks, like content."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, MissingBlocks, NotAuthorised, RefusedBlocks
@@ -20,7 +21,7 @@ from antiphon.feed.header import HASH_SIZE, NO_HASH
 from antiphon.feed.limits import SPAN_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.ingest import Base, check_complete
+from antiphon.feed.store.ingest import Base, check_complete, is_complete
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.control.control_feeds import fold_parent_feeds
@@ -100,6 +101,17 @@ class Bundle:
         if at != feed.length:
             raise BadEncoding(f"{where}: it ends at block {at}, {feed.length} are announced")
 
+    def branches(self, feed: BundleFeed) -> Iterator[Span]:
+        """Yield the spans of other branches of a feed, each verified."""
+        for found in feed.branches:
+            for link in decode_list(self.file.get(found)):
+                span = verify_span(self._span(link))
+                check_complete(span)
+                fits = (span.party, span.feed) == (self.root.party, feed.feed)
+                if not fits or not is_complete(span, control=feed.control):
+                    raise BadEncoding(f"feed {feed.feed.hex()[:8]}: blob {link} is no branch of it, or lacks bodies")
+                yield span
+
     def _span(self, link: Cid) -> Span:
         if link.codec == RAW:
             data = self.file.get(link)
@@ -136,6 +148,8 @@ class Bundle:
                 self.machine.add(span.blocks(0, span.count))
             if not self.machine.length(feed.feed) and feed.length:
                 raise BadEncoding(f"feed {feed.feed.hex()[:8]} is no control feed of the party")
+            for span in self.branches(feed):
+                self.machine.show(span)
         parent = self.machine.parent
         if parent is not None:
             if self._store is not None:
@@ -162,12 +176,12 @@ class Bundle:
             raise BadEncoding(f"feed {self.root.genesis.hex()[:8]} does not begin party {self.root.party.hex()[:8]}")
 
     def _check_data(self) -> None:
-        admitted = set(self.machine.authority.admitted())
+        admitted = set(self.machine.data_feeds())
         for feed in self.root.feeds:
             if not feed.control:
                 if feed.feed not in admitted:
                     raise BadEncoding(f"feed {feed.feed.hex()[:8]} was never admitted to the party")
-                for span in self.spans(feed):
+                for span in chain(self.spans(feed), self.branches(feed)):
                     self._tick("verified", span.size)
 
     # -- blobs
@@ -225,6 +239,9 @@ class Bundle:
             base = self.begin(feed)
             for span in self.spans(feed):
                 added += feeds.ingest(span, base).added
+                self._tick("taken", span.size)
+            for span in self.branches(feed):
+                feeds.ingest_branch([span])
                 self._tick("taken", span.size)
         number = 0 if self.base is None else self.base.number
         return ImportReport(PublicKey(self.root.party), PublicKey(self.root.genesis), number, added, count)

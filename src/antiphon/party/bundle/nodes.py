@@ -27,13 +27,14 @@ _FIELDS = tuple(field_order(("format", "party", "genesis", "snapshot", "feeds", 
 
 @dataclass(frozen=True, slots=True)
 class BundleFeed:
-    """The blocks [first, length) of a feed, as lists of spans."""
+    """The blocks [first, length) of a feed, and those of other branches that others refer to, as lists of spans."""
 
     feed: bytes
     control: bool
     first: int
     length: int
     lists: tuple[Cid, ...]
+    branches: tuple[Cid, ...] = ()
 
     @property
     def order(self) -> tuple[bool, bytes]:
@@ -46,24 +47,24 @@ class BundleFeed:
             return "a feed's key has 32 bytes"
         if not 0 <= self.first <= self.length <= LENGTH_MAX or (self.control and self.first):
             return f"feed {self.feed.hex()[:8]} with the blocks from {self.first} to {self.length}"
-        if len(self.lists) > LISTS_MAX or (self.first < self.length) != bool(self.lists):
+        if max(len(self.lists), len(self.branches)) > LISTS_MAX or (self.first < self.length) != bool(self.lists):
             return f"feed {self.feed.hex()[:8]} with {len(self.lists)} lists"
         return ""
 
     def encode(self) -> bytes:
         """Canonical bytes: a DAG-CBOR array."""
-        head = array(5) + raw(self.feed) + uint(self.control) + uint(self.first) + uint(self.length)
-        return head + array(len(self.lists)) + b"".join(map(link, self.lists))
+        head = array(6) + raw(self.feed) + uint(self.control) + uint(self.first) + uint(self.length)
+        return head + b"".join(array(len(found)) + b"".join(map(link, found)) for found in (self.lists, self.branches))
 
     @classmethod
     def read(cls, reader: CborReader) -> BundleFeed:
         """Read one entry of the root's list of feeds."""
-        if reader.array() != 5:
-            raise BadEncoding("bundle: a feed is a key, a kind, two numbers and lists")
+        if reader.array() != 6:
+            raise BadEncoding("bundle: a feed is a key, a kind, two numbers, and two arrays of lists")
         feed, control, first, length = reader.raw(), reader.uint(), reader.uint(), reader.uint()
         if control > 1:
             raise BadEncoding(f"bundle: feed {feed.hex()[:8]} is of the kind {control}")
-        return cls(feed, bool(control), first, length, _links(reader, LISTS_MAX))
+        return cls(feed, bool(control), first, length, _links(reader, LISTS_MAX), _links(reader, LISTS_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class BundleRoot:
             return "its first feed is not in it"
         if len(set(self.files)) != len(self.files):
             return "a list of files stands in it twice"
-        lists = [*self.files, *(found for feed in self.feeds for found in feed.lists)]
+        lists = [*self.files, *(found for feed in self.feeds for found in (*feed.lists, *feed.branches))]
         if any(found.codec != DAG_CBOR for found in lists):
             return "a list is no raw blob"
         return next((problem for feed in self.feeds if (problem := feed.problem())), "")
