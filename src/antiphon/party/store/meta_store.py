@@ -353,7 +353,7 @@ def _unknown(party: PublicKey) -> StoreError:
 
 def _forgotten(party: PublicKey) -> StoreError:
     return StoreError(
-        f"party {party.short} was left or forgotten here; take it back (`Store.take_back`) if its return is meant"
+        f"party {party.short} was forgotten here; subscribe with again=True, or take it back, if its return is meant"
     )
 
 
