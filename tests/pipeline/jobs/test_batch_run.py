@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antiphon.api.store import Store
+from antiphon.core.reasons import Reason, code_of
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.pipeline.fold.digest import states_digest
@@ -30,6 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Done(NamedTuple):
     report: Report
     quarantine: dict[str, int]
+    codes: dict[str, str]  # reason → code
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,10 @@ def done(spark: SparkSession, home: Path) -> Done:
     with Run.begin(spark, home) as run:
         report = run.report()
         rows = quarantine_table(run).groupBy("standing").sum("count").collect()
-        return Done(report, {row["standing"]: row["sum(count)"] for row in rows})
+        codes = quarantine_table(run).select("reason", "code").distinct().collect()
+        return Done(
+            report, {row["standing"]: row["sum(count)"] for row in rows}, {row.reason: row.code for row in codes}
+        )
 
 
 @pytest.fixture
@@ -50,6 +55,12 @@ def test_the_quarantine_table_has_all_that_does_not_count(done: Done) -> None:
 
     assert done.quarantine == {name: count for name, count in counts.items() if count}
     assert len(done.quarantine) > 1
+
+
+def test_each_reason_in_the_quarantine_has_its_code(done: Done) -> None:
+    assert done.codes == {reason: code_of(reason).value for reason in done.codes}
+    assert len(set(done.codes.values()) - {Reason.OTHER.value}) > 2
+    assert Reason.OTHER.value not in done.codes.values()
 
 
 def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_peer(report: Report, home: Path) -> None:
