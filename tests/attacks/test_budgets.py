@@ -14,6 +14,7 @@ from antiphon.core.reasons import Reason, code_of
 from antiphon.feed.header import Entry
 from antiphon.halo.credentials.claims import FeedEnd, FeedKind, Policy, Role
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
+from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
@@ -227,3 +228,24 @@ def test_feeds_that_ended_count_until_an_epoch_holds_their_end(peers: Peers) -> 
     alice.epochs.declare()
     peers.settle()
     assert member(bob).state.digest == member(alice).state.digest
+
+
+def test_the_pipeline_judges_feeds_beyond_budgets_and_of_strangers_like_the_live_engine(peers: Peers) -> None:
+    alice, bob = peers.all[0], peers.add("bob")
+    note(bob)
+    feeds = [pair_of(f"data {number}") for number in range(DEVICE_FEEDS_MAX + 2)]
+    for feed in feeds:
+        bob.admit_feed(feed)
+        bob.store.ingest(SpanWriter(feed, alice.party.key).write(2, seen=member(bob).machine.entries()))
+    stranger = SpanWriter(pair_of("a stranger's feed"), alice.party.key)
+    bob.store.ingest(stranger.write(2))
+    peers.sync()
+    bob.party.process()
+    plan = Planner("", bob.store, bob.blobs, bob.party.key).plan()
+    assert not plan.error
+    with bob.party.locked() as engine:
+        live = {feed: tuple(lane.state.voids) for feed, lane in engine.delivery.lanes.items()}
+    assert {lane.feed: lane.voids for lane in plan.lanes} == live
+    beyond = [live[bytes(feed.key)] for feed in feeds[DEVICE_FEEDS_MAX - 1 :]]
+    assert [[code_of(void.reason) for void in voids] for voids in beyond] == [[Reason.BUDGET]] * 3
+    assert bytes(stranger.pair.key) in plan.other
