@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner
-from antiphon.halo.credentials.claims import FeedKind, MemberAdmission
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
 from antiphon.halo.rights.floors import Floors
 
@@ -27,8 +27,9 @@ class Budgets:
     def __init__(self) -> None:
         self.limited = True  # otherwise all that is given counts
         self._floors = Floors()
-        self._given: dict[bytes, list[int]] = defaultdict(list)  # by control feed: the acts that give
+        self._given: dict[bytes, list[int]] = defaultdict(list)  # by control feed: grants
         self._admitting: dict[bytes, list[int]] = defaultdict(list)  # those of them that admit members
+        self._opening: dict[bytes, list[int]] = defaultdict(list)  # by control feed: admissions of data feeds
         self._repeated: dict[bytes, list[int]] = defaultdict(list)  # by control feed: others' admissions of data feeds
         self._feeds: dict[tuple[bytes, FeedKind], dict[bytes, Act]] = defaultdict(dict)  # by device: oldest openings
         self._devices: dict[bytes, dict[bytes, None]] = defaultdict(dict)  # by identity
@@ -37,7 +38,10 @@ class Budgets:
         self.exhausted = False  # some feed has given more than counts
 
     def give(self, act: Act) -> None:
-        """Count an act that gives."""
+        """Count an act that gives: a grant, or the admission of a data feed."""
+        if isinstance(act.claim, FeedAdmission):  # apart, so that grants on a branch can be counted by themselves
+            self._count(self._opening, act, GIVEN_MAX)
+            return
         self._count(self._given, act, GIVEN_MAX)
         if isinstance(act.claim, MemberAdmission):
             self._count(self._admitting, act, EDITOR_ADMISSIONS_MAX)
@@ -76,7 +80,8 @@ class Budgets:
 
         On a branch of its feed, it has given `more`.
         """
-        return self.limited and self._before(self._repeated if repeated else self._given, act) + more >= GIVEN_MAX
+        given = self._opening if isinstance(act.claim, FeedAdmission) else self._given
+        return self.limited and self._before(self._repeated if repeated else given, act) + more >= GIVEN_MAX
 
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""
