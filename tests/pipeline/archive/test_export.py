@@ -60,12 +60,20 @@ def copied(archive: Path, tmp_path: Path) -> Path:
     return shutil.copytree(archive, tmp_path / "archive")
 
 
+def branches(home: Path) -> dict[bytes, list[bytes]]:
+    """The spans that are kept of other branches of each feed."""
+    with open_feeds(home) as store:
+        return {record.feed: sorted(span.encode() for span in store.branches(record.feed)) for record in store.feeds()}
+
+
 def test_a_home_rebuilt_from_its_archive_is_the_same_live(home: Path, archive: Path, tmp_path: Path) -> None:
     done = import_archive(archive, tmp_path / "back")
 
     assert blocks(tmp_path / "back") == blocks(archive) == blocks(home)
     assert ends(tmp_path / "back") == ends(archive) == ends(home)
     assert any(end[3] is not End.NONE for end in ends(home).values())
+    assert branches(tmp_path / "back") == branches(archive) == branches(home)
+    assert any(branches(home).values())
     assert not (tmp_path / "back" / "keys").exists()
     found = states(home)
     assert states(tmp_path / "back") == found

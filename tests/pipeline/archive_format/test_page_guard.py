@@ -49,7 +49,7 @@ def test_a_list_of_nothing_that_is_long_is_refused(tmp_path: Path) -> None:
         "end": None,
     }
     row.update(dict.fromkeys(("start", "start_lamport", "length", "lamport", "why"), 0))
-    table = pa.Table.from_pylist([row | {"erased": []}], schema=RECORDS)
+    table = pa.Table.from_pylist([row | {"erased": [], "branches": []}], schema=RECORDS)
     nulls = pa.ListArray.from_arrays([0, 9_000_000], pa.nulls(9_000_000, pa.int64()))
     file = written(tmp_path, table.set_column(12, RECORDS.field(12), nulls))
     assert file.bytes < 10_000

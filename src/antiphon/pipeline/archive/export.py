@@ -28,7 +28,7 @@ from antiphon.feed.header import NO_END
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.bundle.export import joined
-from antiphon.pipeline.archive.plan import ExportPlan, NewBlocks, plan_export
+from antiphon.pipeline.archive.plan import ExportPlan, NewBlocks, branches_of, plan_export
 from antiphon.pipeline.archive_format.manifest import (
     BLOBS,
     MANIFEST,
@@ -235,7 +235,9 @@ def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | No
         why=record.why if end != NO_END else End.NONE,
     )
     known = () if piece.known is None else piece.known.erased
-    return FeedRow(made, store.fork(made.feed) if made.why is not End.NONE else None, known)
+    fork = store.fork(made.feed) if made.why is not End.NONE else None
+    branches = branches_of(store, record)
+    return FeedRow(replace(made, branches=len(branches)), fork, known, branches)
 
 
 def _new_blobs(asked: tuple[str, str]) -> list[bytes]:
@@ -306,7 +308,7 @@ def _bodies(row: dict[str, Any], erased: dict[bytes, list[int]]) -> list[int]:
 def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> ArchiveFile:
     writing = FileWriter(folder, "records", number, RECORDS)
     for row in sorted(rows, key=lambda row: (row.record.party, row.record.feed)):
-        writing.add(row.row(), 400 + len(row.fork or b""))
+        writing.add(row.row(), 400 + len(row.fork or b"") + sum(map(len, row.branches)))
     return writing.close()
 
 

@@ -224,8 +224,9 @@ class _Import:
         return Base(record.start - 1, record.start_hash, record.start_lamport)
 
     def _take_feed(self, store: FeedStore, record: FeedRecord, base: Base | None) -> int:
-        if record.start == record.length:
-            return 0  # all blocks are pruned; their state is in a snapshot
+        if record.start == record.length:  # all blocks are pruned; their state is in a snapshot
+            self._take_branches(store, record)
+            return 0
         try:
             spans = joined(self.feeds.spans(record.feed, record.start))
             while some := list(islice(spans, SPANS_AT_ONCE)):
@@ -233,10 +234,15 @@ class _Import:
             fork = self.feeds.fork(record.feed)
             if fork is not None:
                 self._take_fork(store, record, fork)
+            self._take_branches(store, record)
             _compare(store.record(record.feed), record)
         except Equivocation as error:  # the rows are of two histories of the feed
             raise BadEncoding(f"feed {record.feed.hex()[:8]}, block {error.seq}: {error}") from None
         return record.length - record.start
+
+    def _take_branches(self, store: FeedStore, record: FeedRecord) -> None:
+        for span in self.feeds.branches(record.feed):
+            store.ingest_branch([span])
 
     def _take_fork(self, store: FeedStore, record: FeedRecord, evidence: bytes) -> None:
         at = Fork.decode(evidence).seq

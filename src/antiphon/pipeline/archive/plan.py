@@ -71,10 +71,10 @@ def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
             if piece is not None:
                 pieces.append(piece)
             elif row is not None:
-                plan.kept[record.feed] = _newer(row, record, store.fork(record.feed))
-            elif record.length:  # all blocks are pruned
+                plan.kept[record.feed] = _newer(row, record, store)
+            elif record.length or record.branches:  # all blocks are pruned
                 made = replace(record, writable=False, retired=False, ignored=False)
-                plan.kept[record.feed] = FeedRow(made, store.fork(record.feed))
+                plan.kept[record.feed] = FeedRow(made, store.fork(record.feed), branches=branches_of(store, record))
         plan.tasks = _divided(store, pieces, blocks)
         plan.erased = _erased(store, known.values(), plan.faults)
     return plan
@@ -108,9 +108,15 @@ def _piece(store: FeedReader, record: FeedRecord, known: FeedRow | None) -> NewB
     return NewBlocks(record, held.length, record.length, known) if record.length > held.length else None
 
 
-def _newer(known: FeedRow, record: FeedRecord, fork: bytes | None) -> FeedRow:
-    """The row of a feed without new blocks, with its current end and evidence of a fork."""
-    return replace(known, record=replace(known.record, end=record.end, why=record.why), fork=fork)
+def _newer(known: FeedRow, record: FeedRecord, store: FeedReader) -> FeedRow:
+    """The row of a feed without new blocks, with its current end, evidence of a fork, and branches."""
+    now = replace(known.record, end=record.end, why=record.why, branches=record.branches)
+    return replace(known, record=now, fork=store.fork(record.feed), branches=branches_of(store, record))
+
+
+def branches_of(store: FeedReader, record: FeedRecord) -> tuple[bytes, ...]:
+    """The spans that a store keeps of other branches of a feed, as on the wire."""
+    return tuple(span.encode() for span in store.branches(record.feed)) if record.branches else ()
 
 
 def _labels(home: str) -> dict[str, str]:

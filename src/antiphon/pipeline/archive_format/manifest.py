@@ -56,6 +56,7 @@ RECORDS = pa.schema(
         pa.field("why", pa.int32(), nullable=False),
         pa.field("fork", pa.binary()),
         pa.field("erased", pa.list_(pa.int64()), nullable=False),
+        pa.field("branches", pa.list_(pa.binary()), nullable=False),
     ]
 )
 SPANS = pa.schema(

@@ -186,6 +186,10 @@ class ArchiveTables:
     def forks(self) -> list[bytes]:
         return [row.fork for _, row in sorted(self.rows.items()) if row.fork is not None]
 
+    def branches(self, feed: bytes) -> Iterator[Span]:
+        row = self.rows.get(feed)
+        return iter(()) if row is None else row.branch_spans()
+
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
         """The last timeframe entry for each feed that the archived blocks of this feed have seen."""
         record = self.record(feed)

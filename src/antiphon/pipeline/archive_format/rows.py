@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from antiphon.core.errors import BadEncoding
 from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.feed import span as spans
 from antiphon.feed.block import BodyState
-from antiphon.feed.chain import span_hashes
+from antiphon.feed.chain import span_hashes, verify_span
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, NO_END
@@ -29,11 +29,14 @@ _NUMBERS = ("start", "start_lamport", "length", "lamport", "first", "count")
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """A feed in an archive: its record, the evidence of a fork, and the seqs of blocks whose bodies were erased."""
+    """A feed in an archive: its record, the evidence of a fork, the seqs of blocks whose bodies were erased, and the
+    spans of other branches that blocks in the archive refer to.
+    """
 
     record: FeedRecord
     fork: bytes | None = None
     erased: tuple[int, ...] = ()
+    branches: tuple[bytes, ...] = ()
 
     def row(self) -> dict[str, Any]:
         """The row of the `records` file."""
@@ -52,7 +55,16 @@ class FeedRow:
             "why": int(record.why),
             "fork": self.fork,
             "erased": list(self.erased),
+            "branches": list(self.branches),
         }
+
+    def branch_spans(self) -> Iterator[Span]:
+        """Yield the spans of other branches, each verified."""
+        for data in self.branches:
+            span = verify_span(spans.decode(data))
+            if (span.party, span.feed) != (self.record.party, self.record.feed):
+                raise BadEncoding(f"feed {self.record.feed.hex()[:8]}: a branch of it is one of another feed")
+            yield span
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> FeedRow:
@@ -79,8 +91,9 @@ class FeedRow:
             signature=row["signature"],
             end=end,
             why=End(why),
+            branches=len(row["branches"]),
         )
-        return cls(record, row["fork"], erased)
+        return cls(record, row["fork"], erased, tuple(row["branches"]))
 
 
 def span_row(span: Span) -> dict[str, Any]:
