@@ -10,9 +10,13 @@ from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import NotAuthorised
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.reasons import Reason, code_of
-from antiphon.feed.header import Entry
-from antiphon.halo.credentials.claims import FeedEnd, FeedKind, Policy, Role
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import FeedEnd, FeedKind, MemberAdmission, Policy, Role
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
 from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
@@ -249,3 +253,33 @@ def test_the_pipeline_judges_feeds_beyond_budgets_and_of_strangers_like_the_live
     beyond = [live[bytes(feed.key)] for feed in feeds[DEVICE_FEEDS_MAX - 1 :]]
     assert [[code_of(void.reason) for void in voids] for voids in beyond] == [[Reason.BUDGET]] * 3
     assert bytes(stranger.pair.key) in plan.other
+
+
+def test_whom_the_branches_of_a_fork_name_does_not_depend_on_which_came_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the other branch has given does not count for this one."""
+    monkeypatch.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 3)
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.READER)
+    writer = SpanWriter(mallory.control, rehearsal.party.key)
+
+    def draft(signed: bytes) -> Draft:
+        return Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+
+    def grants(name: str) -> list[Draft]:
+        claims = [MemberAdmission(pair_of(f"{name} {at}").key, frozenset({Role.READER})) for at in range(5)]
+        return [draft(credential.sign(rehearsal.party.key, claim, [mallory.device])) for claim in claims]
+
+    (opening,) = writer.extend([draft(mallory.admission(FeedKind.CONTROL, mallory.control)[1])])
+    branches = [writer.fork().extend(grants(name)) for name in ("a", "b")]
+    for first, second in (branches, branches[::-1]):
+        machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        machine.add(alice.written)
+        for span in (opening, *first):
+            machine.add(span.blocks(0, span.count))
+        for span in second:
+            machine.show(span)
+        named = [[machine.names(pair_of(f"{name} {at}").key) for at in range(5)] for name in ("a", "b")]
+        assert named == [[True] * 3 + [False] * 2] * 2

@@ -373,7 +373,8 @@ class PartyMachine(ControlBlocks):
         heard: list[Act] = []
         for act in acts:
             gives = isinstance(act.claim, MemberAdmission | GroupAdmission)
-            spent = gives and self._authority.budgets.spent(act, more=self._strays.given_before(act))
+            more, fork = self._strays.given_before(act), self._authority.common(act.stamp.feed)
+            spent = gives and self._authority.budgets.spent(act, more=more, fork=fork)
             (self._spent if spent else heard).append(act)
         self._meet(self.known_feeds.hear(heard))
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission
@@ -75,21 +76,21 @@ class Budgets:
 
     # -- questions
 
-    def spent(self, act: Act, *, repeated: bool = False, more: int = 0) -> bool:
+    def spent(self, act: Act, *, repeated: bool = False, more: int = 0, fork: int = NO_END) -> bool:
         """True if the feed of an act that gives had given, or repeated, all that counts before it.
 
-        On a branch of its feed, it has given `more`.
+        On a branch of its feed, it has given `more` since the `fork`.
         """
         given = self._opening if isinstance(act.claim, FeedAdmission) else self._given
-        return self.limited and self._before(self._repeated if repeated else given, act) + more >= GIVEN_MAX
+        return self.limited and self._before(self._repeated if repeated else given, act, fork) + more >= GIVEN_MAX
 
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""
         return self.limited and self._before(self._admitting, act) >= EDITOR_ADMISSIONS_MAX
 
-    def _before(self, given: Mapping[bytes, Sequence[int]], act: Act) -> int:
+    def _before(self, given: Mapping[bytes, Sequence[int]], act: Act, fork: int = NO_END) -> int:
         """Return how many acts of a feed before this one count with it: those beyond the last final cut before it."""
-        feed, seq = act.stamp.feed, act.stamp.seq
+        feed, seq = act.stamp.feed, min(act.stamp.seq, fork)
         seqs = given.get(feed, ())
         count = bisect_left(seqs, seq)
         return count - bisect_left(seqs, self._floors.cut_before(feed, seq)) if self._floors else count
