@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.branches import Branches
 from antiphon.feed.chain import span_hashes
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
@@ -171,6 +172,22 @@ def posts_dropped(patch: Patch) -> None:
     patch.setattr(MessengerModel, "apply", forgetful)
 
 
+def claim_believed(patch: Patch) -> None:
+    """A block that nobody has shown counts as seen, with the lamport that its reader claims."""
+    patch.setattr(Branches, "shown", lambda _, entry: entry.lamport)
+
+
+def long_branch_refused(patch: Patch) -> None:
+    """A branch is not looked at if it is longer than two blocks."""
+    add = Branches.add_span
+
+    def refuse(self: Branches, span: Span, *, whole: bool = False) -> None:
+        if span.count <= 2:
+            add(self, span, whole=whole)
+
+    patch.setattr(Branches, "add_span", refuse)
+
+
 def genesis_dropped(patch: Patch) -> None:
     """An item whose genesis is void is gone, although others have built on it."""
     patch.setattr(modelfold, "is_built_on", lambda *_: False)
@@ -245,6 +262,22 @@ PLANTS = (
     ),
     Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
     Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"}), likely_seed=3),
+    Plant(
+        "a claimed lamport believed",
+        claim_believed,
+        (Fault.LIARS,),
+        frozenset({"nothing unauthorised", "life goes on"}),
+        lies=("runaway data",),
+    ),
+    Plant(
+        "a branch refused for its size",
+        long_branch_refused,
+        (Fault.LIARS,),
+        _SAME | {"honest feeds go on", "quiet"},
+        peers=4,
+        messages=60,
+        lies=("branch for one",),
+    ),
     Plant(
         "a genesis dropped that others built on",
         genesis_dropped,

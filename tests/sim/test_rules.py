@@ -333,3 +333,30 @@ def test_rule_16_moves_that_would_close_a_circle_have_one_result(begin: Begin) -
     trees = [peer.party.parents() for peer in play.stage.honest()]
     assert trees[0] == trees[1] == trees[2]
     assert len(trees[0]) == 2, "two of the three hang under others, so there is no circle"
+
+
+def test_rule_2_who_was_shown_a_branch_that_the_epoch_does_not_take_goes_on(begin: Begin) -> None:
+    """Bob has seen a lamport in Mallory's feed far above the one at the epoch's cut. Everybody ended his feed."""
+    play = begin("alice", "bob", "carol", "mallory", epoch_messages=10, liars=frozenset({"mallory"}))
+    item, other = note(play["mallory"]), note(play["alice"])
+    play.pass_time()
+    liar = play.liar("mallory")
+    paper = liar.writer_at(liar.data_feed())
+    play.part("bob mallory", "alice carol")
+    for number in range(50):
+        see(play["bob"], other).edit("set", "n", number)
+    play.pass_time()
+    item.edit("set", "n", "high above")
+    play.pass_time()
+    see(play["bob"], other).edit("set", "by", "bob, who has seen the high branch")
+    play["mallory"].crash()  # for good
+    low = list(paper.extend([liar.setting(item.id, "low")]))
+    for name in ("alice", "carol"):
+        play[name].replica.take_ranges(low)
+    for number in range(12):
+        see(play["alice"], other).edit("set", "a", number)
+    play.pass_time(4)
+    assert play["alice"].epochs.number == 1
+    play.stage.network.heal()
+    play.end()
+    assert play.shown(other.id)[0]["by"] == "bob, who has seen the high branch"

@@ -273,7 +273,7 @@ class Stage:
         begin = self.world.now_ms
         while self.world.now_ms < begin + QUIET_MS_MAX:
             self.world.run(self.world.now_ms + 1_000)
-            moved = max(peer.moved_ms for peer in self.peers.values())
+            moved = max(peer.moved_ms for peer in self.honest())  # a liar may move for ever, if nobody takes it
             voting = any(peer.driver.vote_ms is not None for peer in self.honest())
             if self.world.now_ms - max(moved, begin) >= SETTLE_MS and not self.network.under_way and not voting:
                 self.world.record(Kind.QUIET)

@@ -62,18 +62,15 @@ _USUAL: tuple[Attack, ...] = (
 )
 #: Attacks that are drawn one by one, each with a random generator of its own: a new one changes no other run.
 _FURTHER: tuple[Attack, ...] = (
+    worst_member.runaway_control,
+    worst_member.runaway_data,
+    worst_member.branch_for_one,
+    worst_member.two_models,
     worst_member.too_many_feeds,
     worst_member.many_control_feeds,
     worst_member.strangers,
     worst_member.much_seen,
     worst_member.scorched_earth,
-)
-#: Attacks that are not drawn yet: rules against them are being built.
-_AWAITED: tuple[Attack, ...] = (
-    worst_member.runaway_control,
-    worst_member.runaway_data,
-    worst_member.branch_for_one,
-    worst_member.two_models,
 )
 _LIKELY = 0.08  # that an act has one of the further attacks, for each of them
 
@@ -84,8 +81,7 @@ def _named(attacks: Iterable[Attack]) -> dict[str, Attack]:
 
 #: All attacks by name, as traces show it.
 ATTACKS: dict[str, Attack] = _named(_USUAL + _FURTHER)
-AWAITED: dict[str, Attack] = _named(_AWAITED)
-FURTHER = frozenset(_named(_FURTHER + _AWAITED))
+FURTHER = frozenset(_named(_FURTHER))
 
 
 def choose(seed: int, names: Iterable[str]) -> list[tuple[str, random.Random]]:

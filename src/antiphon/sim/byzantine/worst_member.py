@@ -66,7 +66,7 @@ def branch_for_one(foe: Attacker) -> None:
     item = foe.an_object()
     if item is None:
         return
-    feed, count, (one, *others) = foe.data_feed(), foe.chance.randint(1, 3), foe.names()
+    feed, count, (one, *others) = foe.data_feed(), foe.chance.randint(1, 12), foe.names()
     records = [record for record in foe.peer.store.feeds(foe.peer.key) if record.length and record.feed != feed]
     seen = [Entry(record.feed, record.length - 1, record.lamport, record.hash) for record in records]
     foe.push([one], *foe.writer_at(feed).extend([foe.setting(item, "high")] * count, seen=seen))
