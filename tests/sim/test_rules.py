@@ -359,4 +359,4 @@ def test_rule_2_who_was_shown_a_branch_that_the_epoch_does_not_take_goes_on(begi
     assert play["alice"].epochs.number == 1
     play.stage.network.heal()
     play.end()
-    assert play.shown(other.id)[0]["by"] == "bob, who has seen the high branch"
+    assert "bob, who has seen the high branch" in str(play.shown(other.id)[0])
