@@ -73,6 +73,15 @@ def forks_its_data_feed(peers: Peers, mallory: Peer) -> None:
     confront(peers)
 
 
+def forks_all_of_its_control_feed(peers: Peers, mallory: Peer) -> None:
+    """The device signs another block 0 of its control feed: nothing in it is history."""
+    writer = SpanWriter(mallory.keys.pair(PublicKey(control_of(mallory))), mallory.party.key, seed=5)
+    (twin,) = writer.extend([Draft(Kind.CREDENTIAL, SYSTEM_ITEM, b"another beginning")])
+    for peer in peers.all:
+        peer.take([twin])
+    confront(peers)
+
+
 def forks_its_control_feed(peers: Peers, mallory: Peer) -> None:
     """The device signs another block 1 of its control feed: the admission of its data feed is beyond the fork."""
     writer = SpanWriter(mallory.keys.pair(PublicKey(control_of(mallory))), mallory.party.key, seed=5)
@@ -87,7 +96,7 @@ def forks_its_control_feed(peers: Peers, mallory: Peer) -> None:
 
 Attack = Callable[[Peers, Peer], None]
 ATTACKS = [ends_itself, ends_its_control_feed, erases_all]
-FORKS: list[Attack] = [forks_its_control_feed]
+FORKS: list[Attack] = [forks_its_control_feed, forks_all_of_its_control_feed]
 
 
 def check_all(peers: Peers, item: Item, words: str) -> None:

@@ -8,6 +8,7 @@ to do not count: not all peers hold them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -56,16 +57,16 @@ def choose(candidates: Candidates, item: bytes, notes: Sequence[Note]) -> Note |
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """The hashes of one span of a branch, and the geneses in it by index."""
+    """One span of a branch: the geneses in it, and their indexes."""
 
     first: int
     previous: bytes
-    hashes: bytes
-    geneses: dict[int, BranchGenesis] = field(default_factory=dict)
+    indexes: list[int] = field(default_factory=list)
+    geneses: list[BranchGenesis] = field(default_factory=list)
 
-    def holds(self, seq: int, block: bytes) -> bool:
-        at = (seq - self.first) * HASH_SIZE
-        return 0 <= at < len(self.hashes) and self.hashes[at : at + HASH_SIZE] == block
+    def between(self, after: int, upto: int) -> list[BranchGenesis]:
+        """Return the geneses behind one index, up to another."""
+        return self.geneses[bisect_right(self.indexes, after) : bisect_right(self.indexes, upto)]
 
 
 class BranchGeneses:
@@ -78,7 +79,7 @@ class BranchGeneses:
 
     def _begin(self) -> None:
         self.by_item: dict[bytes, list[BranchGenesis]] = {}
-        self._parts: dict[bytes, list[_Part]] = {}
+        self._places: dict[bytes, dict[bytes, tuple[_Part, int]]] = {}  # by feed: the branch blocks, by hash
         self._scanned: dict[bytes, int] = {}
         self._reached: dict[bytes, dict[_Part, int]] = {}  # by feed: the last index that it has seen of each part
 
@@ -108,11 +109,14 @@ class BranchGeneses:
         """Take the branches of a feed: all blocks but the first `stop`; geneses before `start` do not count."""
         begin = max(stop, record.start)
         held = self._store.held(record.feed, begin, record.length) if begin < record.length else iter(())
-        spans = [*held, *(self._store.branches(record.feed) if record.branches else ())]
-        self._parts[record.feed] = [self._part(span, start) for span in spans]
+        places = self._places[record.feed] = {}
+        for span in (*held, *(self._store.branches(record.feed) if record.branches else ())):
+            part = self._part(span, start)
+            for index in range(span.count):
+                places[span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE]] = part, index
 
     def _part(self, span: Span, start: int) -> _Part:
-        part = _Part(span.first, bytes(span.previous), bytes(span.hashes))
+        part = _Part(span.first, span.previous)
         columns = span.columns
         small = np.equal(columns["kind"], Kind.GENESIS) & np.less_equal(columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
         for index in np.flatnonzero(small).tolist():
@@ -120,7 +124,8 @@ class BranchGeneses:
             if block.message is not None and block.seq >= start:
                 stamp = block.lamport, block.feed, block.seq
                 found = BranchGenesis(Note(Kind.GENESIS, *stamp, block.created_ms, block.message, BEYOND_FORK), {})
-                part.geneses[index] = found
+                part.indexes.append(index)
+                part.geneses.append(found)
                 self.by_item.setdefault(bytes(block.item), []).append(found)
         return part
 
@@ -130,21 +135,18 @@ class BranchGeneses:
         for seq, entries in advances(self._store, feed, start, stop):
             for entry in entries:
                 # Inside the cut an entry counts by its lamport alone, and the branch that it names need not be here.
-                if entry.feed != feed and entry.feed in self._parts and entry.seq >= bounds[entry.feed][0]:
-                    for found in self._on_path(entry.feed, entry.seq, entry.hash, reached):
+                if entry.feed != feed and entry.feed in self._places and entry.seq >= bounds[entry.feed][0]:
+                    for found in self._on_path(entry.feed, entry.hash, reached):
                         found.since.setdefault(feed, seq)
         self._scanned[feed] = stop
 
-    def _on_path(self, feed: bytes, seq: int, block: bytes, reached: dict[_Part, int]) -> Iterator[BranchGenesis]:
+    def _on_path(self, feed: bytes, block: bytes, reached: dict[_Part, int]) -> Iterator[BranchGenesis]:
         """Yield the geneses on the way to a block of a branch, without those that were reached before."""
-        while True:
-            part = next((part for part in self._parts[feed] if part.holds(seq, block)), None)
-            if part is None:
-                return
-            index, known = seq - part.first, reached.get(part, -1)
-            yield from [found for at, found in part.geneses.items() if known < at <= index]
+        while (place := self._places[feed].get(block)) is not None:
+            part, index = place
+            known = reached.get(part, -1)
+            yield from part.between(known, index)
+            reached[part] = max(known, index)
             if known >= 0:
-                reached[part] = max(known, index)
                 return
-            reached[part] = index
-            seq, block = part.first - 1, part.previous
+            block = part.previous
