@@ -29,6 +29,8 @@ def confront(peers: Peers) -> None:
 def fork_with_items(peers: Peers, chance: random.Random, models: Sequence[str]) -> None:
     """Carol begins an item on each of two histories; Alice and Bob hold one each, and may write to it."""
     alice, bob, carol = peers.all[:3]
+    carol.party.create(chance.choice(models))  # her first message has seen the admission of her feed
+    peers.sync()
     for peer in (alice, bob):
         writer = pen(carol)
         for _ in range(chance.randrange(1, 3)):

@@ -19,14 +19,17 @@ from antiphon.api.store import Store
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, MissingBlob, UnknownModel
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Flag, Kind
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.reader import FeedReader
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import wrap
+from antiphon.model.raw import RAW_MODELS
 from antiphon.party.engine.ports import Refused
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.run import Stage
@@ -85,6 +88,7 @@ class Live:
     blocked: dict[bytes, tuple[int, str]]
     held: int
     cuts: int  # how many feeds end where a batch begins, because histories part inside it
+    beyond_forks: int  # how many items have a genesis beyond a fork
     built_on: int  # how many items have a void genesis, and are there because others built on them
     waits_for: str = ""  # why it does not stand on the last epoch
     lacks: str = ""  # which blob of the snapshot that it stands on is not here: then it cannot list its items
@@ -114,6 +118,7 @@ def look(name: str, home: Path, party: PartyProcessor, store: FeedReader, waits_
         {blocked.feed: (blocked.seq, blocked.reason) for blocked in status.blocked},
         sum(record.length - record.start for record in store.feeds(party.key)),
         _cuts(store, bytes(party.key)),
+        sum(_is_beyond(data, status.timeframe) for data in states.values()),
         sum(row.item in states and _is_genesis(store, row) for row in refused),
         waits_for,
         lacks,
@@ -124,6 +129,14 @@ def _cuts(store: FeedReader, party: bytes) -> int:
     ends = [record for record in store.feeds(party) if record.start <= record.end < record.length]
     spans = [next(iter(store.spans(record.feed, record.end))) for record in ends]
     return sum(bool(span.columns["flags"][0] & Flag.MORE) for span in spans)
+
+
+def _is_beyond(data: bytes | None, frame: Timeframe) -> bool:
+    """True if the genesis of an item is not delivered."""
+    if data is None:
+        return False
+    _, feed, seq = item_codec.restore(data, RAW_MODELS).genesis
+    return not frame.includes(feed, seq)
 
 
 def _is_genesis(store: FeedReader, row: Refused) -> bool:

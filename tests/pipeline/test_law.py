@@ -74,6 +74,7 @@ def test_the_homes_have_all_that_can_go_wrong(homes: list[Live], found: dict[byt
         seen["pruned feeds"] += any(lane.start for lane in lanes)
         seen["revoked writers"] += "it stands past the cut of its feed [rights.past-cut]" in live.refused.values()
         seen["erased messages"] += "it was erased [rights.erased]" in live.refused.values()
+        seen["items beyond a fork that others built on"] += live.beyond_forks > 0
         seen["hidden items"] += HIDDEN in live.refused.values()
         seen["items with a void genesis that others built on"] += live.built_on > 0
         seen["access lists"] += any("access list" in reason for reason in live.refused.values())
