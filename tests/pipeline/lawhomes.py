@@ -205,7 +205,7 @@ def told(folder: Path, seed: int) -> Live:
         peer.epochs.step()
         if chance.random() < 0.8:
             fetch_all(peers, peer)
-        if chance.random() < 0.3:
+        if chance.random() < 0.7:
             with suppress(AntiphonError):
                 peer.epochs.prune()
         with BlobStore.open(folder / peer.name / "blobs") as blobs:
