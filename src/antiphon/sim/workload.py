@@ -11,6 +11,7 @@ from antiphon.core.errors import (
     AntiphonError,
     InvalidInput,
     MissingBlob,
+    MovedOn,
     NotAuthorised,
     StoreError,
     UnknownItem,
@@ -78,6 +79,8 @@ class Workload:
                     self._edit(peer, chance, self.written)
         except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob) as error:
             self.refused.append(error)  # not admitted, no longer admitted, or without the blobs of the item
+        except MovedOn as error:
+            self.refused.append(error)  # own blocks wait until the branch that they have seen is shown again
         except StoreError:
             if not peer.disk.full:
                 raise
