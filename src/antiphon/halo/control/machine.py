@@ -128,7 +128,8 @@ class PartyMachine(ControlBlocks):
     def _open(self, lane: ControlLane, block: Block) -> None:
         """Read a first block of a feed, of whichever branch: the feed is known if it names a known identity."""
         lane.opening = read_act(self.party, block, {})
-        lane.known = lane.known or self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)
+        if not lane.known and (self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)):
+            self._meet([lane.feed])
 
     def show(self, span: Span) -> int:
         """Add blocks of another branch of a control feed, or beyond its end; returns how many acts became known."""
@@ -285,6 +286,9 @@ class PartyMachine(ControlBlocks):
         if acts:
             self._authority.add(acts)
             self._learn(fresh)
+            for act in acts:  # a branch that came before this history shows that the feed is forked
+                if self._strays.feeds and any(other.hash != act.hash for other in self._strays.at(act.position)):
+                    self._note_fork(feed, act.stamp.seq)
             yield
 
     def _look(self, found: BranchBlock) -> Iterator[None]:
