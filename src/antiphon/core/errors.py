@@ -152,9 +152,7 @@ class DamagedItems(StoreError, BadEncoding):
 
 
 class UnknownItem(StoreError, KeyError):
-    """The party has no such item: it never existed, its messages were not received, or its genesis is void and nobody
-    else has built on it.
-    """
+    """The party has no such item: it never existed, was not received, or is void and nobody else has built on it."""
 
     __str__ = Exception.__str__
 
