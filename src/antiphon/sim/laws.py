@@ -131,7 +131,11 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
 
 
 def nothing_given_away(stage: Stage) -> Iterator[str]:
-    """A peer that was never admitted has nothing; a revoked one, not even the revocation. (Liars may give it away.)"""
+    """A peer that was never admitted has nothing, and nobody that has delivered a revocation sends its member anything.
+
+    A peer may hold a revocation that waits for other blocks: then it does not know of it yet. Liars may give away what
+    they like.
+    """
     if any(not peer.honest for peer in stage.peers.values()):
         return
     last = {revoked.name: revoked.seq for revoked in stage.account.revoked}
@@ -142,8 +146,9 @@ def nothing_given_away(stage: Stage) -> Iterator[str]:
         held = sum(record.length for record in peer.store.feeds(peer.key))
         if peer.name not in last and held:
             yield f"{peer.name}, who was never admitted, has {held} blocks"
-        elif peer.name in last and _length(peer, bytes(peer.genesis_feed)) > last[peer.name]:
-            yield f"{peer.name} has control blocks from its revocation on"
+        for giver in stage.peers.values():
+            if giver.told.get(peer.name, 0) > last.get(peer.name, NO_END):
+                yield f"{giver.name}, who knows that {peer.name} is revoked, sent it a message"
 
 
 def one_party(stage: Stage) -> Iterator[str]:

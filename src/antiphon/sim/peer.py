@@ -71,6 +71,7 @@ class SimPeer:
         self.disk = SimDisk(world.chance)
         self.neighbours: dict[str, SimPeer] = {}
         self.sessions: dict[str, Session] = {}
+        self.told: dict[str, int] = {}  # by neighbour: how much of the founder's control feed was delivered, last time
         self.maxima = Maxima()
         self.keys = SimKeys.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
         self.identity = Identity(_pair(seed, name))
@@ -313,6 +314,7 @@ class SimPeer:
     def _send(self, name: str, session: Session) -> None:
         other = self.neighbours[name]
         for data in session.outgoing():
+            self.told[name] = self.member.machine.delivered(bytes(self.genesis_feed))
             self.network.send(self.name, name, lambda data=data: other.receive(self.name, data))  # type: ignore[misc]
 
     def receive(self, sender: str, data: bytes) -> None:

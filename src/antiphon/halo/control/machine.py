@@ -156,7 +156,7 @@ class PartyMachine(ControlBlocks):
         parent = self.parent
         if parent is None:
             return
-        heard = (parent.act_count, dict(parent.authority.fork_ends), parent.authority)
+        heard = (parent.act_count, dict(parent.authority.fork_ends), parent.authority, parent.authority.version)
         if heard == self._heard:
             return
         self._heard = heard

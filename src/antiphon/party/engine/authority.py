@@ -141,7 +141,7 @@ class PartyAuthority:
         self._membership = membership
         self._data: set[bytes] = set()
         self._transaction = -1
-        self._acts = -1
+        self._known: tuple[int, int] | None = None  # act count and version of rights at the last `refresh`
         self._forks: dict[bytes, int] = {}
         self._may_write: tuple[int, int] | None = None  # (act count, version of rights) with which it may
 
@@ -151,11 +151,13 @@ class PartyAuthority:
         return cls(store, membership.machine, membership)
 
     def refresh(self) -> bool:
-        """Read new control blocks. True if acts or the ends of forked feeds have changed."""
+        """Read new control blocks. True if acts, rights or the ends of forked feeds have changed."""
         self.look()
-        acts, forks = self._machine.act_count, self._machine.fork_ends
-        changed = (acts, forks) != (self._acts, self._forks)
-        self._acts, self._forks = acts, forks
+        forks = self._machine.fork_ends
+        # An act that came on a branch is known already when it becomes history: then only the rights change.
+        known = self._machine.act_count, self._machine.authority.version
+        changed = (known, forks) != (self._known, self._forks)
+        self._known, self._forks = known, forks
         return changed
 
     def look(self) -> None:
