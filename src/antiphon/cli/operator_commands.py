@@ -48,7 +48,9 @@ def costs(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_
         for cost in found
     ]
     shown = [{**row, "identity": (row["identity"] or "nobody known")[:16]} for row in rows]
-    show(as_json, rows, lambda: out.print(table(list(shown[0]), shown)))
+    listed = table(list(shown[0]), shown)
+    listed.columns[0].no_wrap = True  # the key of an identity must be readable in a narrow terminal, too
+    show(as_json, rows, lambda: out.print(listed))
 
 
 @app.command()

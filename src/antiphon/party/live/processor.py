@@ -1,8 +1,7 @@
 """`PartyProcessor`: one running party. Create, pause, resume or delete it at any time; parties are independent.
 
 >>> from antiphon.core.keys import KeyPair
->>> from antiphon.feed.header import Entry
-from antiphon.feed.store.feed_store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> from antiphon.party.engine.authority import OpenAuthority
 >>> with FeedStore.open("feeds") as store:
 ...     key = KeyPair.from_seed(b"p" * 32).key
