@@ -336,3 +336,26 @@ def test_a_device_that_may_have_forgotten_its_votes_says_so_and_exchanges_on(
         assert there.epochs.waits_for == ""
         sync(ada, twin)
         assert (party.epochs.number, there.epochs.number) == (1, 1)
+
+
+def test_a_device_that_takes_no_part_says_which_control_block_is_missing(
+    tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party
+) -> None:
+    with antiphon.open(tmp_path / "carol", name="Carol", unprotected=True, epochs=False) as carol:
+        carol.join(party.invite(carol.me))
+        antiphon.sync(ada, carol)
+        carol.party(party.key)
+        antiphon.sync(ada, carol)  # Ada has seen the first block of Carol's control feed,
+        party.object({"title": "due"})
+        party.epochs.declare()
+        carols = {
+            bytes(feed) for feed, owner in party.member.machine.authority.owners().items() if owner.identity == carol.me
+        }
+        for span in ada.manager.feeds.spans(
+            party.member.genesis_feed, theirs.member.machine.length(party.member.genesis_feed)
+        ):
+            bob.manager.feeds.ingest_bytes(span.encode())  # and Bob gets Ada's blocks without it
+    theirs.refresh()
+    assert theirs.epochs.number == 0
+    assert any(feed.hex()[:8] in theirs.epochs.waits_for for feed in carols)
+    assert "sync with a member that has it" in theirs.epochs.waits_for

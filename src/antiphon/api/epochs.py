@@ -134,7 +134,8 @@ class PartyEpochs:
     @property
     def waits_for(self) -> str:
         """The reason why this device cannot declare, attest or adopt the next epoch; empty if there is none."""
-        return self._epochs.waits_for or self._party.store.manager.epoch_status(self._party.key)
+        status = self._epochs.waits_for or self._party.store.manager.epoch_status(self._party.key)
+        return status or self._epochs.obstacle()  # also if this device takes no part in epochs by itself
 
     @property
     def disagreement(self) -> Disagreement | None:

@@ -95,6 +95,19 @@ class Epochs:
             self._member.refresh()
             return self._member.machine.epochs()
 
+    def obstacle(self) -> str:
+        """Return what keeps this device from knowing the last epoch: control blocks that are missing, or a branch."""
+        lacks = self.chain().open.lacks
+        waiting = self._member.machine.waiting()
+        if lacks or not waiting:
+            return lacks
+        first, entry = waiting[0], waiting[0].entry
+        what = "another branch of control feed" if first.forked else "control feed"
+        return (
+            f"block {first.stamp.seq} of control feed {first.stamp.feed.hex()[:8]} waits for block {entry.seq} of "
+            f"{what} {entry.feed.hex()[:8]}; sync with a member that has it"
+        )
+
     @property
     def base(self) -> EpochBase | None:
         """The epoch that this device's item states are based on; None before the first."""
