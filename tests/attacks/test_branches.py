@@ -11,6 +11,7 @@ from tests.party.bundle.test_export import export, newcomer, take
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import RefusedBlocks
+from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Policy, Role
 from antiphon.testing.parties import pair_of
@@ -195,3 +196,24 @@ def test_a_bundle_carries_what_was_shown(peers: Peers, tmp_path: Path) -> None:
     take(tmp_path / "True.car", yann)
     assert yann.party.item(written.id).value["title"] == "in the file"
     assert waits(yann) == []
+
+
+def test_a_true_hash_at_a_wrong_place_hides_no_branch(peers: Peers) -> None:
+    """Peers once asked for a wanted block by its hash alone, and a liar's entry took the place of an honest one."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    low, high = mallory.pen(seed=1).write(1), mallory.pen(seed=2)
+    spans = [high.write(3) for _ in range(6)]
+    last = spans[-1].block(spans[-1].count - 1)
+    for peer in (alice, carol):
+        peer.take([low])
+        peer.take([mallory.pen(seed=7).write(2)])
+    bob.take(spans)
+    written = note(bob, "hi")
+    for seq in (last.seq + 1, last.seq + 2):
+        pen = mallory.pen(mallory.second, seed=seq)
+        lie = pen.write(1, seen=[Entry(bytes(last.feed), seq, last.lamport, last.hash)])
+        for peer in peers.all[seq % 2 :]:
+            peer.take([lie])
+    meet(peers)
+    assert [peer.party.item(written.id).value["title"] for peer in peers.all] == ["hi"] * 3

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire, admits_of
-from tests.party.epochs.epoch_acts import epoch, held, member, note
+from tests.party.epochs.epoch_acts import epoch, held, honest, member, note
 
 import antiphon
 from antiphon.core.cid import Cid
@@ -245,6 +245,31 @@ def test_blobs_of_other_parties_are_not_given(peers: Peers, tmp_path: Path) -> N
     (blobs,) = [message.body for message in answers if isinstance(message.body, Blobs)]
     assert [cid for cid, _ in blobs.blobs] == wanted[:3]
     assert list(blobs.lacks) == wanted[3:]
+
+
+def test_the_snapshot_of_another_party_is_not_given_if_an_epoch_names_it(tmp_path: Path) -> None:
+    """Mallory founds a party, is its only attester, and declares the snapshot of a party that Alice is in, too."""
+    with Peers(tmp_path / "others") as others, Peers(tmp_path / "party") as peers:
+        note(others.add("dora"), "another secret")
+        epoch(others)
+        foreign = others.all[0].epochs.base
+        assert foreign is not None
+        mallory, alice = peers.add("mallory"), peers.add("alice")
+        alice.blobs.put_all((cid, others.all[0].blobs.get(cid)) for cid in held(others.all[0]))
+        note(mallory, "bait")
+        peers.sync()
+        member(mallory).declare(replace(honest(mallory), snapshot=bytes(foreign.cid)))
+        peers.sync()
+        alice.epochs.step()
+        assert len(alice.epochs.chain().final) == 1
+        probe = Probe(alice, mallory.device.pair)
+        greeting = probe.hear()[0]
+        probe.say(None, greeting.sender)
+        wanted = [cid for cid in (foreign.cid, foreign.root.items, foreign.root.feeds) if cid is not None]
+        answers = probe.say(WantBlobs(1, tuple(wanted)), greeting.sender)
+    (blobs,) = [message.body for message in answers if isinstance(message.body, Blobs)]
+    assert not blobs.blobs
+    assert list(blobs.lacks) == wanted
 
 
 @pytest.mark.parametrize("order", [1, -1])

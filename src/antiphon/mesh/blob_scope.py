@@ -1,8 +1,8 @@
 """`BlobScope`: which blobs belong to the final epochs of a party.
 
 All parties of a peer share one blob store, and a CID is no secret: whoever holds the same file knows it. So a session
-gives only blobs that can be reached from the snapshots of its party's final epochs. Other members have recomputed these
-snapshots: nobody can put a link to a foreign blob into one. Items can name any CID, so what they name does not count.
+gives only blobs that can be reached from snapshots of its party that this device stands on: it has recomputed them, or
+has taken them from the attesters. Items can name any CID, so what they name does not count.
 """
 
 from __future__ import annotations

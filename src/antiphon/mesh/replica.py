@@ -41,6 +41,7 @@ from antiphon.party.epochs.epochs import Disagreement, Epochs
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.live.unopened_party import UnopenedParty
 from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.root import SnapshotRoot
 
 
 class RangeOutcome(enum.Enum):
@@ -79,6 +80,7 @@ class Replica:
         )
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
+        self._named: dict[Cid, bool] = {}  # snapshots of final epochs: whether they name this party
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
         self._keeps = keeps  # a function (kind, item) that is true for the bodies to store; by default all
         self._scope = None if epochs is None else BlobScope(party.blobs)
@@ -178,16 +180,30 @@ class Replica:
         return self.store.fork(feed) if held is not None and held.fork is not None else None
 
     def read_blob(self, cid: Cid) -> bytes | None:
-        """Return a blob of the party's final epochs; None if it is missing or damaged, or none of theirs.
+        """Return a blob of the epochs that this device stands on; None if it is missing or damaged, or none of theirs.
 
-        Peers have one blob store for all their parties: a CID alone gives no right to a blob.
+        Peers have one blob store for all their parties: a CID alone gives no right to a blob. Attesters of a party may
+        declare the snapshot of another party as theirs, so only snapshots that name this party count.
         """
         if self.blobs is None or self._epochs is None or self._scope is None:
             return None
         with suppress(MissingBlob, DamagedBlob):
-            roots = (Cid(epoch.snapshot) for epoch in self._epochs.chain().final)
+            epochs = self._epochs.chain().final[: self._epochs.number]
+            roots = [snapshot for epoch in epochs if self._names_party(snapshot := Cid(epoch.snapshot))]
             return self.blobs.get(cid) if self._scope.reaches(cid, roots) else None
         return None
+
+    def _names_party(self, snapshot: Cid) -> bool:
+        """True if a snapshot is held, and is one of this party."""
+        if snapshot not in self._named:
+            assert self.blobs is not None
+            try:
+                self._named[snapshot] = SnapshotRoot.decode(self.blobs.get(snapshot)).party == self.key
+            except (MissingBlob, DamagedBlob):
+                return False
+            except InvalidInput:
+                self._named[snapshot] = False
+        return self._named[snapshot]
 
     # -- taking
 

@@ -194,25 +194,26 @@ class Requester:
     def _want_branches(self, now_ms: int) -> tuple[list[WantBranch], int]:
         """Return requests for blocks that waiting blocks refer to, and that do not come with their feeds."""
         due, wake_ms = self._replica.branches.due(now_ms)
-        self._lacked = {hash_: known for hash_, known in self._lacked.items() if self._replica.branches.get(hash_)}
+        self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
         asked: list[WantBranch] = []
         for block in due:
             theirs = self.theirs.get(block.feed)
             if self._gate.takes < (Access.CONTROL if theirs is not None and theirs.control else Access.WHOLE):
                 continue
-            coming = theirs is not None and theirs.length > block.seq and not block.apart
+            # A feed that is set aside does not come: the peer may hold its headers alone.
+            coming = theirs is not None and theirs.length > block.seq and not (block.apart or block.feed in self._shut)
             if coming and theirs is not None and self._replica.first_missing(theirs, 0) is not None:
                 continue
-            until = max(self._busy_until(block.hash, now_ms), self._lacked.get(block.hash, (0, 0))[0])
+            until = max(self._busy_until(block.key, now_ms), self._lacked.get(block.key, (0, 0))[0])
             if until > now_ms:
                 wake_ms = min(wake_ms, until)
             elif len(self._requests) < REQUESTS_MAX:
-                number = self._request((block.hash,), now_ms, Branch)
+                number = self._request((block.key,), now_ms, Branch)
                 asked.append(WantBranch(number, block.feed, block.seq, block.hash, block.first))
         return asked, wake_ms
 
-    def _is_of(self, hash_: bytes, feed: bytes) -> bool:
-        block = self._replica.branches.get(hash_)
+    def _is_of(self, key: bytes, feed: bytes) -> bool:
+        block = self._replica.branches.get(key)
         return block is not None and block.feed == feed
 
     def _want_blobs(self, now_ms: int) -> tuple[list[WantBlobs], int]:
@@ -316,15 +317,15 @@ class Requester:
         asked = self._answered(answer, now_ms)
         if asked is None:
             return
-        (hash_,) = asked
-        block, added = self._replica.branches.get(hash_), 0
+        (key,) = asked
+        block, added = self._replica.branches.get(key), 0
         if block is not None and answer.spans:
             came = [spans.decode(data) for data in answer.spans]
             added = self._replica.take_branch(block, came, self._gate.device)
         self.taken += added
         if not added:
-            tries = self._lacked.get(hash_, (0, 0))[1]
-            self._lacked[hash_] = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(tries, 6)), tries + 1
+            tries = self._lacked.get(key, (0, 0))[1]
+            self._lacked[key] = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(tries, 6)), tries + 1
 
     def take_blobs(self, answer: Blobs, now_ms: int) -> None:
         """Take the blobs of an answer, and note the ones that the peer does not have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from antiphon.core.codec import u64
 from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed.feed_record import End
 from antiphon.feed.header import Entry
@@ -21,6 +22,11 @@ class WantedBlock(NamedTuple):
     hash: bytes
     first: int
     apart: bool  # it cannot come as a part of its feed's history
+
+    @property
+    def key(self) -> bytes:
+        """The block with its place. A hash alone is no name: a liar's entry may put a true hash at another place."""
+        return self.feed + u64(self.seq) + self.hash
 
 
 class WantedBranches:
@@ -52,20 +58,21 @@ class WantedBranches:
         if mark != self._marked:
             self._marked = mark
             found = [self._look_for(entry) for entry in self._find() if self._knows(entry.feed)]
-            self._wanted = {block.hash: block for block in found if block is not None}
-            self._since = {hash_: self._since.get(hash_, now_ms) for hash_ in self._wanted}
+            self._wanted = {block.key: block for block in found if block is not None}
+            self._since = {key: self._since.get(key, now_ms) for key in self._wanted}
         due: list[WantedBlock] = []
         wake_ms = NEVER
-        for hash_, block in self._wanted.items():
-            at_ms = 0 if block.apart else self._since[hash_] + BRANCH_WAIT_MS
+        for key, block in self._wanted.items():
+            at_ms = 0 if block.apart else self._since[key] + BRANCH_WAIT_MS
             if at_ms <= now_ms:
                 due.append(block)
             else:
                 wake_ms = min(wake_ms, at_ms)
         return due, wake_ms
 
-    def get(self, hash_: bytes) -> WantedBlock | None:
-        return self._wanted.get(hash_)
+    def get(self, key: bytes) -> WantedBlock | None:
+        """Return the wanted block of a key; None if it is wanted no more."""
+        return self._wanted.get(key)
 
     def _look_for(self, entry: Entry) -> WantedBlock | None:
         feed, seq, _, hash_ = entry

@@ -214,7 +214,9 @@ def _keep(tables: Tables, span: Span) -> bool:
 
 def _is_control(tables: Tables, span: Span) -> bool:
     record = tables.record(span.feed)
-    if record.length > record.start == 0:
+    if record.start:
+        return False  # a control feed is kept from its first block on
+    if record.length:
         return tables.block_at(record, 0).kind is Kind.CREDENTIAL
     return int(span.columns["kind"][0]) == Kind.CREDENTIAL
 

@@ -121,7 +121,9 @@ class ControlPaths:
 
     def held_by(self, chain: EpochChain) -> Strays:
         """Return the acts beyond histories that the final epochs hold."""
-        found = self.of_epoch(chain.final[-1], chain.final[:-1]) if chain.final else ()
+        found: Strays | str = ()
+        for at, epoch in enumerate(chain.final):  # from the first on: each rests on the one before
+            found = self.of_epoch(epoch, chain.final[:at])
         return () if isinstance(found, str) else found
 
     # -- hashes

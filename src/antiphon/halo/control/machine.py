@@ -137,7 +137,9 @@ class PartyMachine(ControlBlocks):
         if not span.first:
             self._open(lane, span.block(0))
         self._branches.add_span(span, whole=True)
-        return self._deliver()
+        fresh = self._deliver()
+        self._renew()
+        return fresh
 
     def _begin(self, genesis: Block) -> None:
         """Read the parent from the genesis, which waits for the parent's control blocks that it has seen."""
@@ -168,6 +170,7 @@ class PartyMachine(ControlBlocks):
         self._queue.wake_waiters_where(lambda feed: feed not in self._lanes)
         self._queue.doubt(self._lanes.values())
         self._deliver()
+        self._renew()
 
     def add_fork(self, evidence: bytes) -> None:
         """Add the store's evidence that a feed's writer signed two histories."""
@@ -180,6 +183,7 @@ class PartyMachine(ControlBlocks):
         """Note that a feed is forked, and that its first `length` blocks are common to all branches."""
         if self._note_fork(feed, length):
             self._deliver()
+            self._renew()
 
     def _note_fork(self, feed: bytes, length: int) -> bool:
         if length >= self._evident.get(feed, NO_END):
@@ -271,6 +275,9 @@ class PartyMachine(ControlBlocks):
                 break
             read = [(block, advance(lane.seen, block)) for block in batch]
             found = [act for block in batch if (act := self._strays.drop(block.hash))]  # it came as a branch before
+            if found:  # an epoch may have held it beyond the history
+                self._paths.forget()
+                self._outdated = True
             if len(found) < len(batch):
                 after = lane.acts[-1] if lane.acts else None
                 found = []
@@ -332,7 +339,7 @@ class PartyMachine(ControlBlocks):
 
     def wanted(self) -> Iterator[Entry]:
         """Yield the blocks, perhaps of other branches, that are missing for waiting blocks to be delivered."""
-        for feed in self._lanes.keys() & self._queue.waits_for.keys():
+        for feed in sorted(self._lanes.keys() & self._queue.waits_for.keys()):
             missing = self.obstacle(self._queue.waits_for[feed])
             if missing is not None:
                 yield missing

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Answers:
     """Cached answers. Answers about grants depend on grants and narrowings; answers about feeds depend on any act."""
 
-    __slots__ = ("binding", "echoes", "endings", "ends", "opened", "owners", "ranked", "valid")
+    __slots__ = ("binding", "echoes", "endings", "ends", "erased", "opened", "owners", "ranked", "valid")
 
     def __init__(self) -> None:
         self.valid: dict[Position, bool] = {}
@@ -29,11 +29,13 @@ class Answers:
         self.owners: dict[bytes, Owner | None] = {}
         self.opened: dict[Position, bool] = {}  # whether a member had the right to open a feed there
         self.endings: dict[tuple[bytes, Position], int] = {}
+        self.erased: dict[bytes, frozenset[int]] = {}  # messages of a data feed that are erased
 
     def forget_feeds(self) -> None:
         self.owners.clear()
         self.opened.clear()
         self.endings.clear()
+        self.erased.clear()
 
     def forget_runs(self) -> None:
         """Forget what depends on the narrowings in a run: there is one more."""

@@ -73,7 +73,7 @@ class Authority:
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
         self._ends: list[Act] = []
-        self.erasures: list[Act] = []
+        self.erasures: dict[bytes, list[tuple[Act, int]]] = defaultdict(list)  # by feed: acts and seqs
         self._by_position: dict[Position, Act] = {}
         self._known = Answers()
         self._settled = True
@@ -123,7 +123,8 @@ class Authority:
             elif isinstance(claim, Equivocated):
                 self.fork(claim.feed, claim.length, act.position)
             elif isinstance(claim, Erasure):
-                self.erasures.append(act)
+                for erased in claim.positions:
+                    self.erasures[erased.feed].append((act, erased.seq))
         if self._untaken is not None:
             self._untaken.add(self._giving(fresh))
 
@@ -143,7 +144,11 @@ class Authority:
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
-        self.forks[feed][position] = min(length, self.forks[feed].get(position, NO_END))
+        told = self.forks[feed]
+        for known, common in told.items():  # a later report of the same feed that tells no less takes nothing
+            if position and known and known.feed == position.feed and known.seq <= position.seq and common <= length:
+                return
+        told[position] = min(length, told.get(position, NO_END))
         self._end_fork(feed)
         self.forget()
 
@@ -160,6 +165,7 @@ class Authority:
         """Take these epochs as final: no act takes anything from the blocks that they hold."""
         if floors != self.floors:
             self.floors = floors
+            self._known.erased.clear()
             for feed in self.forks:
                 self._end_fork(feed)
             if self.budgets.stand_on(floors) or not self.lasting:
@@ -576,7 +582,10 @@ class Authority:
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return the messages of a data feed that an erasure makes void."""
         self.settle()
-        return erased_in(self, feed)
+        known = self._known.erased
+        if feed not in known or self.parent is not None:
+            known[feed] = erased_in(self, feed)
+        return known[feed]
 
     def act(self, position: Position) -> Act | None:
         own = self._by_position.get(position)

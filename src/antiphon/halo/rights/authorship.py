@@ -6,9 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from antiphon.core.reasons import Reason, because
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import OWNERS, Erasure, FeedKind, Position
+from antiphon.halo.credentials.claims import OWNERS, FeedKind, Position
 from antiphon.halo.rights.narrowings import left_of
 
 if TYPE_CHECKING:
@@ -59,12 +60,12 @@ def erasable(authority: Authority, act: Act, position: Position) -> bool:
 
 def erased_in(authority: Authority, feed: bytes) -> frozenset[int]:
     """Return the messages of a data feed that an erasure makes void. Messages in an earlier epoch stay in its base."""
-    return frozenset(
-        position.seq
-        for act in authority.erasures
-        if isinstance(act.claim, Erasure)
-        for position in act.claim.positions
-        if position.feed == feed
-        and position.seq >= authority.floors.of(act.position, feed)
-        and erasable(authority, act, position)
-    )
+    found: set[int] = set()
+    last, floor = None, 0
+    for act, seq in authority.erasures.get(feed, ()):
+        if act is not last:  # the positions of an act come together, and are judged once: they are of one feed
+            last, takes = act, erasable(authority, act, Position(feed, seq))
+            floor = authority.floors.of(act.position, feed) if takes else NO_END
+        if seq >= floor:
+            found.add(seq)
+    return frozenset(found)

@@ -235,7 +235,7 @@ class Delivery:
 
     def wanted(self) -> Iterator[Entry]:
         """Yield the blocks, perhaps of other branches, that are missing for waiting blocks to be delivered."""
-        for feed in self.lanes.keys() & self._queue.waits_for.keys():
+        for feed in sorted(self.lanes.keys() & self._queue.waits_for.keys()):
             missing = self.branches.obstacle(self._queue.waits_for[feed])
             if missing is not None and self._authority.is_control(missing.feed):
                 missing = self._authority.obstacle(missing)

@@ -52,12 +52,17 @@ def party_costs(party: PartyProcessor, member: Membership) -> list[MemberCost]:
         engine.save()
         member.refresh()
         owners = {feed: owner.identity for feed, owner in member.machine.authority.owners().items()}
+        givers = {owner.device: owner.identity for _, owner in member.machine.authority.admissions()}
         seconds = {**engine.times.seconds, **member.seconds}  # of data feeds, and of control feeds
         refused = Counter(row.feed for row in engine.items.refused(REFUSED_MAX))
         refused.update(void.stamp.feed for void in member.machine.state().voids)
-    for refusal in party.store.quarantine().refusals:
-        refused[refusal.feed] += refusal.count
     found: dict[PublicKey | None, MemberCost] = {}
+    for refusal in party.store.quarantine().refusals:
+        if refusal.source in givers:  # who sent blocks that do not verify, and not whose feed they were said to be of
+            giver = PublicKey(givers[refusal.source])
+            found[giver] = found.get(giver, MemberCost(giver)).plus(MemberCost(giver, refused=refusal.count))
+        elif refusal.source == refusal.feed:
+            refused[refusal.feed] += refusal.count
     for record in party.store.feeds(party.key):
         feed = record.feed
         headers = bodies = 0

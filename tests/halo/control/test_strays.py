@@ -1,0 +1,106 @@
+"""Acts that come on a branch first, and are history later: the outcome is that of the blocks, not of their way here."""
+
+from __future__ import annotations
+
+import copy
+
+from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.fork import Fork
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import EpochGenesis, Equivocated, Role
+from antiphon.halo.limits import GIVEN_MAX
+from antiphon.testing.parties import Actor, Rehearsal, pair_of
+
+SNAPSHOT = bytes(Cid.of(b"state", DAG_CBOR))
+
+
+def genesis(machine: PartyMachine, control: Timeframe) -> EpochGenesis:
+    return EpochGenesis(0, 1, b"", {}, control, SNAPSHOT, 5, control_hash=machine.control_hash(control))
+
+
+def twin_of(actor: Actor, *heard: Actor) -> Actor:
+    """The same writer at this moment, to sign a second history."""
+    twin = copy.copy(actor)
+    twin.written, twin.raw = list(actor.written), list(actor.raw)
+    twin._frontier = dict(actor._frontier)
+    twin.reset()
+    for other in (*heard, actor):
+        twin.machine.add(other.written)
+    return twin
+
+
+def test_a_block_that_an_epoch_held_as_a_branch_is_history_later() -> None:
+    rehearsal = Rehearsal()
+    alice, bob, mallory = rehearsal.founder("alice"), rehearsal.actor("bob"), rehearsal.actor("mallory")
+    alice.admit(bob, Role.OWNER)
+    alice.admit(mallory, Role.READER)
+    for actor in (bob, mallory):
+        actor.hear(alice)
+        actor.join()
+    twin = twin_of(mallory, alice)
+    bob.admit(pair_of("carol").key, Role.READER)
+    alice.hear(bob, mallory)
+    before = len(alice.written)
+    alice.write(genesis(alice.machine, alice.machine.timeframe()))
+    bob.hear(alice)
+    bob.admit(pair_of("dave").key, Role.EDITOR)
+    mallory.admit(pair_of("one").key, Role.READER)
+    twin.admit(pair_of("two").key, Role.READER)
+
+    machines = []
+    for shown in (False, True):
+        machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        machine.add(alice.written[:before])
+        machine.add(bob.written[:1])
+        machine.add(mallory.written)
+        machine.show(twin.raw[-1])
+        if shown:
+            machine.show(bob.raw[1])
+        machine.add(alice.written[before:])
+        machine.state()
+        machine.add(bob.written[1:])
+        machines.append(machine)
+    one, other = machines
+    assert len(other.epochs().final) == 1
+    assert other.timeframe() == one.timeframe()
+    assert Role.EDITOR in other.roles_of(pair_of("dave").key)
+    assert other.state().encode() == one.state().encode()
+
+
+def test_an_epoch_that_comes_on_a_branch_renews_what_feeds_may_give() -> None:
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    late = pair_of("late").key
+    for number in range(GIVEN_MAX + 10):
+        alice.admit(late if number == GIVEN_MAX + 5 else pair_of(f"reader {number % 10}").key, Role.READER)
+    control = Timeframe({alice.control.key: 600})
+    alice.write(genesis(alice.machine, control))
+    for shown in (False, True):
+        machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        machine.add(alice.written[:-1])
+        assert not machine.names(late)
+        if shown:
+            machine.show(alice.raw[-1])
+        else:
+            machine.add(alice.written[-1:])
+        assert machine.names(late)
+
+
+def test_the_same_report_of_a_fork_counts_once_for_each_feed() -> None:
+    rehearsal = Rehearsal()
+    alice, mallory, eve = rehearsal.founder("alice"), rehearsal.actor("mallory"), rehearsal.actor("eve")
+    for actor in (mallory, eve):
+        alice.admit(actor, Role.READER)
+        actor.hear(alice)
+        actor.join()
+    twin = twin_of(eve, alice)
+    eve.admit(pair_of("one").key, Role.READER)
+    twin.admit(pair_of("two").key, Role.READER)
+    evidence = Fork.between(eve.raw[-1], twin.raw[-1]).encode()
+    mallory.hear(eve)
+    for _ in range(20):
+        mallory.write(Equivocated(eve.control.key, 1, evidence))
+    alice.hear(mallory)
+    assert len(alice.machine.authority.forks[eve.control.key]) == 1
+    assert alice.machine.fork_ends[eve.control.key] == 1
