@@ -35,7 +35,7 @@ from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, encode_list
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers
-from antiphon.testing.spans import SpanWriter
+from antiphon.testing.spans import Forged, SpanWriter, hostile_span
 
 
 @pytest.fixture
@@ -192,3 +192,15 @@ def test_a_file_with_a_feed_of_a_stranger_is_refused(peers: Peers, tmp_path: Pat
         take(tmp_path / "strange.car", zoe)
     assert bytes(span[0].feed) not in zoe.lengths()
     take(tmp_path / "good.car", zoe)
+
+
+@pytest.mark.parametrize("forged", [Forged(flags=4, kind=Kind.CREDENTIAL), Forged(kind=99)], ids=["flags", "kind"])
+def test_a_feed_that_begins_with_no_block_stops_nobody(peers: Peers, forged: Forged) -> None:
+    """Its header is signed, and breaks the rules: reading it as a control block once raised an `IndexError`."""
+    alice = peers.all[0]
+    span = hostile_span(pair_of("nobody"), alice.party.key, [forged])
+    alice.store.ingest_bytes(span.encode())
+    alice.party.process()
+    alice.restart()
+    alice.party.process()
+    works(peers, *peers.all)

@@ -6,6 +6,7 @@ from antiphon.core.errors import MissingBlocks
 from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Kind
+from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.known_feeds import find_identity
@@ -99,7 +100,7 @@ def _other(store: FeedReader, record: FeedRecord) -> list[Span]:
 
 
 def _first_block(store: FeedReader, record: FeedRecord) -> Block | None:
-    """Return the first block of a feed, of the held branch if there is one; None if it is not here."""
+    """Return the first block of a feed, of the held branch if there is one; None if it is not here, or no block."""
     held = store.held(record.feed, 0, 1) if record.length > record.start == 0 else ()
     found = next(iter(held), None) or next((span for span in _other(store, record) if not record.length), None)
-    return None if found is None else found.block(0)
+    return None if found is None or not well_formed(found) else found.block(0)

@@ -18,6 +18,7 @@ from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag, Kind
+from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_batch
 from antiphon.halo.control.control_blocks import ControlBlocks
@@ -134,7 +135,7 @@ class PartyMachine(ControlBlocks):
     def show(self, span: Span) -> int:
         """Add blocks of another branch of a control feed, or beyond its end; returns how many acts became known."""
         lane = self._lanes.setdefault(span.feed, ControlLane(span.feed))
-        if not span.first:
+        if not span.first and well_formed(span):
             self._open(lane, span.block(0))
         self._branches.add_span(span, whole=True)
         fresh = self._deliver()
