@@ -203,4 +203,5 @@ def test_a_feed_that_begins_with_no_block_stops_nobody(peers: Peers, forged: For
     alice.party.process()
     alice.restart()
     alice.party.process()
+    assert bytes(span.feed) not in {bytes(entry.feed) for entry in member(alice).machine.entries()}
     works(peers, *peers.all)
