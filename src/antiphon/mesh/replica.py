@@ -80,7 +80,7 @@ class Replica:
         )
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
-        self._named: dict[Cid, bool] = {}  # snapshots of final epochs: whether they name this party
+        self._named: dict[Cid, bool] = {}  # by snapshot of a final epoch: True if its root names this party
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
         self._keeps = keeps  # a function (kind, item) that is true for the bodies to store; by default all
         self._scope = None if epochs is None else BlobScope(party.blobs)

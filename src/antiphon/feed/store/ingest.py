@@ -216,7 +216,7 @@ def _is_control(tables: Tables, span: Span) -> bool:
     record = tables.record(span.feed)
     if record.start:
         return False  # a control feed is kept from its first block on
-    if record.length and not (record.why is End.FAULT and record.end == 0):  # else its first block is none
+    if record.length and not (record.why is End.FAULT and record.end == 0):  # such a first block cannot be read
         return tables.block_at(record, 0).kind is Kind.CREDENTIAL
     return int(span.columns["kind"][0]) == Kind.CREDENTIAL
 

@@ -100,7 +100,7 @@ def _other(store: FeedReader, record: FeedRecord) -> list[Span]:
 
 
 def _first_block(store: FeedReader, record: FeedRecord) -> Block | None:
-    """Return the first block of a feed, of the held branch if there is one; None if it is not here, or no block."""
+    """Return the first block of a feed, of the held branch if there is one; None if it is missing or ill-formed."""
     held = store.held(record.feed, 0, 1) if record.length > record.start == 0 else ()
     found = next(iter(held), None) or next((span for span in _other(store, record) if not record.length), None)
     return None if found is None or not well_formed(found) else found.block(0)

@@ -145,7 +145,7 @@ class Authority:
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
         told = self.forks[feed]
-        for known, common in told.items():  # a later report of the same feed that tells no less takes nothing
+        for known, common in told.items():  # a later report in the same control feed has no effect
             if position and known and known.feed == position.feed and known.seq <= position.seq and common <= length:
                 return
         told[position] = min(length, told.get(position, NO_END))
