@@ -44,17 +44,19 @@ class PartyOperator:
     def ignore(self, who: bytes | str) -> None:
         """Ignore what an identity wrote, or one data feed: drop the bodies of its messages, and take none again.
 
-        Headers and control feeds stay, so this device still agrees with the others about everything else. The messages
-        are void here alone (`local.ignored`). While anything outside the last epoch is ignored, this device declares
-        and attests no epochs; it moves to those of the others by their snapshots.
+        Headers and control feeds stay, and small geneses, to be given to others. So this device still agrees with the
+        others about everything else. The messages are void here alone (`local.ignored`). While anything outside the
+        last epoch is ignored, this device declares and attests no epochs; it moves to those of the others by their
+        snapshots.
         """
         key = need_key(who, "who is ignored")
-        if not self._feeds(key):
+        feeds = self._feeds(key)
+        if not feeds and key not in self._identities():
             raise InvalidInput(
                 f"{key.hex()[:8]} is no identity or data feed of party {self._party.key.short}; control feeds are not "
                 "ignored: leave the party instead"
             )
-        written = [feed for feed in self._feeds(key) if self._is_own(feed)]
+        written = [feed for feed in feeds if self._is_own(feed)]
         if written:
             raise InvalidInput(
                 f"feed {written[0].hex()[:8]} is written here; what this device wrote itself is not ignored"
@@ -121,6 +123,13 @@ class PartyOperator:
             self._party.member.refresh()
             owners = self._party.member.machine.authority.owners()
         return {feed for feed, owner in owners.items() if owner.kind is FeedKind.DATA and key in (feed, owner.identity)}
+
+    def _identities(self) -> set[bytes]:
+        """Return the identities that have feeds in the party, or are members of it."""
+        with self._party.processor.locked():
+            self._party.member.refresh()
+            owners = self._party.member.machine.authority.owners().values()
+        return {owner.identity for owner in owners} | {one.subject for one in self._party.members.members}
 
     def _ignored_feeds(self) -> set[bytes]:
         """Return the data feeds that are ignored, other than those that this device writes."""

@@ -48,7 +48,7 @@ class FeedRecord:
     party: bytes
     writable: bool = False  # this store writes it, with its private key
     retired: bool = False  # restored from a backup or closed: this store never writes it again
-    ignored: bool = False  # the operator of this store ignores its bodies: none is kept or taken
+    ignored: bool = False  # no body of it is read in this store, and only small geneses are kept
     start: int = 0
     start_hash: bytes = NO_HASH  # of block start - 1
     start_lamport: int = 0

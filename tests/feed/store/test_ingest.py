@@ -11,11 +11,13 @@ from hypothesis import given, settings, strategies as st
 from antiphon.core.errors import BadEncoding, BadSignature, BrokenChain, MissingBlocks, RefusedBlocks
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.block import BodyState
+from antiphon.feed.encoder import Draft
 from antiphon.feed.feed_record import Bounds
-from antiphon.feed.header import Flag
+from antiphon.feed.header import Flag, Kind
+from antiphon.feed.limits import BRANCH_GENESIS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.ingest import Base, Outcome
+from antiphon.feed.store.ingest import Base, Outcome, is_complete
 from antiphon.testing.spans import Forged, SpanWriter, hostile_span, joined, key_pair, on_the_wire
 
 OpenStore = Callable[..., FeedStore]
@@ -297,3 +299,36 @@ def test_many_large_bodies_that_were_left_out_can_all_come_in(
 
     assert [block.state for block in store.read(alice.key)] == [BodyState.PRESENT] * 12
     assert store.verify(alice.key).length == 12
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_of_an_ignored_feed_small_geneses_are_given_to_others_and_nothing_is_read(
+    store: FeedStore, writer: SpanWriter, alice: KeyPair, before: bool
+) -> None:
+    small, other = Draft(Kind.GENESIS, bytes(16), b"a"), Draft(Kind.MUTATION, bytes(16), b"text")
+    large = Draft(Kind.GENESIS, bytes(16), bytes(BRANCH_GENESIS_SIZE_MAX + 1))
+    (only,) = writer.extend([small])
+    (mixed,) = writer.extend([small, large, other, other])
+    store.ingest_all([only, mixed])
+    if before:
+        store.erase(alice.key, 4)
+    store.ignore(alice.key)
+    (last,) = writer.extend([small, other])
+    store.ingest(last)
+
+    assert bodies(store, alice.key) == [None] * 7
+    assert [block.message for block in store.read(alice.key)] == [store.block(alice.key, at).message for at in range(7)]
+    assert {state for span in store.held(alice.key, 0, 7) for state in span.states} <= {1, 2}
+    trail = store.trail(alice.key, 6, last.hash_at(6), 0, 1 << 20)
+    assert all(is_complete(span, control=False) for span in trail)
+    given = {
+        block.seq: block.message for span in trail for block in span.blocks(0, span.count) if block.message is not None
+    }
+    assert given == dict.fromkeys((0, 1, 5), b"a")
+    assert (store.block(alice.key, 4).state is BodyState.ERASED) is before
+
+    store.heed(alice.key)
+    assert {at for at, body in enumerate(bodies(store, alice.key)) if body is not None} == {0, 1, 5}
+    store.ingest_all([only, mixed, last])
+    assert [body is None for body in bodies(store, alice.key)] == [at == 4 and before for at in range(7)]
+    assert store.verify(alice.key).length == 7

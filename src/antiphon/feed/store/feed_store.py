@@ -269,7 +269,10 @@ class FeedStore(FeedReader):
         self._change(change)
 
     def ignore(self, feed: bytes) -> None:
-        """Drop the bodies of a feed, and take none until `heed`. Its headers stay. `compact` then shrinks the file."""
+        """Drop the bodies of a feed, and take none until `heed`. `compact` then shrinks the file.
+
+        Headers stay, and small geneses, which are given to others and not read here.
+        """
         if self.record(feed).writable:
             raise InvalidInput(f"feed {feed.hex()[:8]} is written here; what a device wrote itself is not ignored")
         self._change(lambda tables: receiving.ignore(tables, tables.record(feed), ignored=True))

@@ -311,7 +311,7 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
     if span.states:
         span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
     if record.ignored:
-        span = _bodiless(span)
+        span = _geneses_only(span)
     verdict = judge(span, record.lamport, lambda other: tables.frontier(span.feed, other))
     tables.append_span(record, span)
     for entry in verdict.moved.values():
@@ -349,17 +349,25 @@ def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:
 
 
 def ignore(tables: Tables, record: FeedRecord, *, ignored: bool) -> None:
-    """Drop all bodies of a feed, and take none from now on; or take them again. Erased bodies stay erased."""
+    """Drop the bodies of a feed, and take none from now on; or take them again. Erased bodies stay erased.
+
+    Small geneses stay, unread: with the headers, they are what others need to be shown of a feed (rule 23).
+    """
     tables.put_record(replace(record, ignored=ignored))
     at = record.start
     while ignored and at < record.length:
         held = tables.span_at(record, at)
-        tables.put_span(_bodiless(held))
+        tables.put_span(_geneses_only(held))
         at = held.end
 
 
-def _bodiless(span: Span) -> Span:
-    return span.keeping(lambda kind, item: False)
+def _geneses_only(span: Span) -> Span:
+    """Return a span without the bodies that are not kept of a branch; erased ones stay erased."""
+    kept = branch_part(span)
+    states = bytearray(kept.states)
+    for index, state in enumerate(span.states):
+        states[index] = BodyState.ERASED if state == BodyState.ERASED else states[index]
+    return replace(kept, states=bytes(states))
 
 
 def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed import arrow
-from antiphon.feed.block import Block
+from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, verify_span
 from antiphon.feed.feed_record import Bounds, FeedRecord
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
@@ -77,7 +77,10 @@ class FeedReader:
         with self._env.read() as tables:
             record = tables.record(feed)
             check_held(record, seq, record.length if past_end else None)
-            return tables.block_at(record, seq)
+            found = tables.block_at(record, seq)
+        if record.ignored and found.state is BodyState.PRESENT:
+            return replace(found, body=None, state=BodyState.LEFT_OUT)
+        return found
 
     def first_kind(self, feed: bytes) -> Kind | None:
         """Return the kind of a feed's first block (a control feed begins with a credential); None if it is not held."""
@@ -96,9 +99,12 @@ class FeedReader:
         return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
     def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
-        """Yield all blocks from `start` on as spans under signed heads, to send to a peer. Synced first."""
+        """Yield all blocks from `start` on as spans under signed heads, to send to a peer. Synced first.
+
+        Only here and in `trail` is anything of an ignored feed present: the small geneses that others may need.
+        """
         synced = 0
-        for span in self._stored(feed, start, None, valid=False):
+        for span in self._stored(feed, start, None, valid=False, ignored=True):
             if span.end > synced:  # at first, and if the feed has grown meanwhile
                 synced = self.record(feed).length
                 self._flush_for_others()
@@ -206,8 +212,13 @@ class FeedReader:
         for span in self._stored(feed, low, high, valid=True):
             yield span, max(0, low - span.first), min(span.count, high - span.first)
 
-    def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
-        """Yield stored spans from `start`, about a MiB per transaction, so that none is open across a yield."""
+    def _stored(
+        self, feed: bytes, start: int | None, stop: int | None, *, valid: bool, ignored: bool = False
+    ) -> Iterator[Span]:
+        """Yield stored spans from `start`, about a MiB per transaction, so that none is open across a yield.
+
+        Bodies of an ignored feed are left out, but with `ignored`.
+        """
         at, read = start, -1
         while read != (now := self._env.transaction()):  # otherwise the feed has not grown since
             with self._env.read() as tables:
@@ -222,7 +233,8 @@ class FeedReader:
                         f"feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are pruned here; ask a peer"
                     )
                 spans = tables.spans_from(record, at, end, _READ_SIZE)
-            for span in spans:
+            for stored in spans:
+                span = stored.without_bodies() if record.ignored and not ignored else stored
                 yield span if valid else span.tail(max(at, span.first))
             at = spans[-1].end
             read = now if at >= end else -1

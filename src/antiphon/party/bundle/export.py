@@ -90,9 +90,10 @@ def export_party(
 class _FeedExport:
     """A feed that is being exported: the range written so far, and the links to its spans."""
 
-    def __init__(self, feed: bytes, control: bool, first: int) -> None:
+    def __init__(self, feed: bytes, control: bool, first: int, ignored: bool = False) -> None:
         self.feed = feed
         self.control = control
+        self.ignored = ignored  # its bodies are not here: it is given as a branch, and others fetch its history
         self.first = self.end = first
         self.links: list[Cid] = []
 
@@ -162,7 +163,9 @@ class _Export:
     def _data(self, record: FeedRecord, base: EpochBase | None, whole: bool) -> _FeedExport:
         """Read a data feed from the cut on, or all of it with `whole`, if it is held from its beginning."""
         first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
-        found = _FeedExport(bytes(record.feed), False, first)
+        found = _FeedExport(bytes(record.feed), False, first, record.ignored)
+        if record.ignored:
+            return found
         # If a feed was forked before the cut, the blocks here may be of another branch than the snapshot's.
         return found if first and record.valid_length <= first else self._read(found)
 
@@ -171,7 +174,8 @@ class _Export:
 
         Writers run meanwhile. So no message in the file refers to a block that was here and is not in the file.
         """
-        if self._seen.get(one.feed, -1) < one.end or self._party.store.bounds(one.feed).length <= one.end:
+        here = one.end if one.ignored else self._party.store.bounds(one.feed).length
+        if self._seen.get(one.feed, -1) < one.end or here <= one.end:
             return False
         self._read(one, self._seen[one.feed])
         return True
@@ -204,12 +208,12 @@ class _Export:
         return BundleFeed(one.feed, one.control, one.first, one.end, named, others)
 
     def _other(self, one: _FeedExport) -> Iterator[Span]:
-        """Yield the spans of other branches, and the blocks beyond a fork that are not in the file as history."""
+        """Yield the spans of other branches, and the blocks that others may need and are not in the file as history."""
         store = self._party.store
         yield from store.branches(one.feed)
         record = store.record(one.feed)
-        start = max(record.start, record.valid_length, one.end)
-        if one.first and start < record.length:
+        start = max(record.start, one.end, 0 if one.ignored else record.valid_length)
+        if (one.first or one.ignored) and start < record.length:
             yield from (branch_part(span) for span in store.spans(one.feed, start))
 
     def _span(self, span: Span) -> Cid:

@@ -92,7 +92,7 @@ class BranchGeneses:
             self._read = now
             self._begin()
             for record, (start, stop) in read.values():
-                if record is not None:
+                if record is not None and not record.ignored:
                     self._take(record, start, stop)
         if self.by_item:
             for feed, (start, stop) in bounds.items():

@@ -209,7 +209,8 @@ def _upto(store: FeedReader, piece: NewBlocks) -> Iterator[Span]:
     for span in store.spans(piece.record.feed, piece.start):
         if span.first >= piece.stop:
             return
-        yield span  # it may extend beyond the piece if the feed has grown: a span ends at its signed head
+        # It may extend beyond the piece if the feed has grown: a span ends at its signed head.
+        yield span.without_bodies() if piece.record.ignored else span
 
 
 def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | None:
