@@ -4,13 +4,14 @@ A change shows here that gives one member a lever: memory beyond its bytes, an o
 later act that pays for them again, or a cost that grows faster than the input. The anchor is the same party without the
 attack.
 
-    .venv/bin/python bench/hostile.py --json [--quick]
+    .venv/bin/python bench/hostile.py --json [--quick] [--only branches --only entries]
 
 A party of five members has 1,000 items and 10,000 messages. One editor spends 10 MB in the dearest way known, for each
-surface: control acts, feeds, objects, arrays, texts, messengers, access lists, parents, schemas, queries. Measured at
-an honest owner:
+surface: control acts, feeds, narrowings, policies, branches of forked feeds, entries that wait for far blocks,
+timeframes that grow with each block, objects, arrays, texts, messengers, access lists, parents, schemas, queries.
+Measured at an honest owner:
 
-1. Memory while it receives the blocks, for each byte received.
+1. Memory while it receives the blocks, and beyond the usual one while it opens its store, for each byte received.
 2. Opening its store afterwards, × without the attack.
 3. Each later act: write, query, invite, revoke, set policy, edit the attacked item, declare an epoch; × without.
 4. Growth: the CPU time of receiving all bytes, × that of receiving half of them.
@@ -33,6 +34,11 @@ OURS = (sys.executable, "-m", "harness.hostile_side")
 SURFACES = (
     "control acts",
     "feeds",
+    "narrowings",
+    "policies",
+    "branches",
+    "entries",
+    "timeframes",
     "objects",
     "arrays",
     "texts",
@@ -44,9 +50,9 @@ SURFACES = (
 )
 NOTES = (
     "The hostile member's blocks are signed, and their headers are right. They are ingested as blocks from a peer are, "
-    "and judged and folded as those.",
-    "Memory is the growth of the greatest resident size while the blocks are received. Opened: the median of three. "
-    "Acts: the median of nine (set policy: three, declare: one).",
+    "and judged and folded as those, 64 KiB at a time.",
+    "Memory is the growth of the greatest resident size while the blocks are received, and while the store is opened, "
+    "less than without. Opened: the median of three. Acts: the median of nine (set policy: three, declare: one).",
     "Without: the same home without the attack. The attacked item is compared with an item of its kind that the owner "
     "has made.",
 )
@@ -94,38 +100,53 @@ class Bench:
             self.report.progress(f"a party of five with {plan.items:,} items")
             self._ask(side, "build", items=plan.items, messages=plan.messages)
             without = self._measured(side, "", 0)
-            for surface in SURFACES:
+            for surface in self.report.parts:
                 self._surface(side, surface, without)
-        columns = ("surface", "MB", "memory", "opened", "dearest act", "", "received, s", "growth")
+        columns = ("surface", "MB", "memory", "… of opening", "opened", "dearest act", "", "received, s", "growth")
         self.report.table("What a hostile member costs an honest one", columns, self._rows)
         self.report.notes.extend(NOTES)
 
     def _surface(self, side: Side, surface: str, without: dict[str, Any]) -> None:
-        half, whole = (self._measured(side, surface, size) for size in (self.plan.size // 2, self.plan.size))
+        half = self._received(side, surface, self.plan.size // 2)
+        whole = self._measured(side, surface, self.plan.size)
         self.report.figures[surface] = {"half": half, "whole": whole}
         goals = self.plan.goals
         memory = whole["received"]["memory"] / whole["bytes"]
+        resident = max(0, whole["opened"]["memory"] - without["opened"]["memory"]) / whole["bytes"]
         opening = whole["opened"]["seconds"] / without["opened"]["seconds"]
         ratios = {act: taken / without["acts"][act] for act, taken in whole["acts"].items()}
         dearest = max(ratios, key=lambda act: ratios[act])
         growth = whole["received"]["cpu"] / half["received"]["cpu"]
         self.report.goals += [
             Goal.below(f"{surface}: memory, × the bytes received", memory, goals.memory),
+            Goal.below(f"{surface}: memory of opening, × the bytes received", resident, goals.memory),
             Goal.below(f"{surface}: opening, × without", opening, goals.opening),
             Goal.below(f"{surface}: {dearest}, × without", ratios[dearest], goals.acts),
             Goal.below(f"{surface}: twice the bytes, × the cost", growth, goals.growth),
         ]
         seconds = f"{whole['received']['seconds']:.2f}"
         size = f"{whole['bytes'] / 1e6:.1f}"
-        cells = (size, times(memory), times(opening), dearest, times(ratios[dearest]), seconds, times(growth))
+        cells = (
+            size,
+            times(memory),
+            times(resident),
+            times(opening),
+            dearest,
+            times(ratios[dearest]),
+            seconds,
+            times(growth),
+        )
         self._rows.append((surface, *cells))
 
     def _measured(self, side: Side, surface: str, size: int) -> dict[str, Any]:
-        """Write an attack of a size, and measure what it costs; an empty surface is no attack."""
+        """Measure all that an attack of a size costs; an empty surface is no attack."""
+        found = self._received(side, surface, size)
+        return {**found, **self._ask(side, "measure", surface=surface, item=found["item"])}
+
+    def _received(self, side: Side, surface: str, size: int) -> dict[str, Any]:
+        """Write an attack of a size, and measure what it costs to receive it."""
         self.report.progress(f"{surface}: {size / 1e6:g} MB" if surface else "without an attack")
-        written = self._ask(side, "attack", surface=surface, size=size)
-        found = self._ask(side, "measure", surface=surface, item=written["item"])
-        return {"bytes": written["bytes"], **found}
+        return {**self._ask(side, "attack", surface=surface, size=size), **self._ask(side, "receive")}
 
     def _ask(self, side: Side, do: str, **values: Any) -> dict[str, Any]:
         return side.ask(do, folder=str(self.folder), **values)
@@ -136,6 +157,7 @@ def main(plan: Plan | None = None) -> None:
         "Hostile",
         "What one hostile member costs the others, for each surface.",
         lambda quick, report, folder: Bench(plan or (QUICK if quick else FULL), report, folder).run(),
+        SURFACES,
     )
 
 

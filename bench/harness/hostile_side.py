@@ -2,10 +2,12 @@
 
 build    items, messages            → a party of five members: the homes of an honest owner and of a hostile editor
 attack   surface, size              → bytes that the hostile member wrote, and the first item that it made
-measure  surface, item              → what it costs the owner to receive those blocks, to open its store, and to act
+receive                             → what it costs the owner to receive those blocks
+measure  surface, item              → and then, to open its store, and to act
 
-Each measurement runs in a process forked for it, so that none inherits the memory of another. Homes are restored into
-the files that they had: the copy of a feed store in a new file would be a restored backup, which opens new feeds.
+Each command and measurement runs in a process forked for it, so that none inherits the memory of another. Homes are
+restored into the files that they had: the copy of a feed store in a new file would be a restored backup, which opens
+new feeds.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
@@ -28,13 +31,17 @@ import antiphon
 from antiphon import List, Object, Role, Text, Thread, prop
 from antiphon.api.items.handle import Handle
 from antiphon.api.party import Party
-from antiphon.core.errors import AntiphonError
+from antiphon.core.errors import AntiphonError, BrokenChain, Equivocation, MissingBlocks
 from antiphon.core.keys import KeyPair
-from harness.hostile_attacks import ATTACKS, Mallory
+from antiphon.feed import span as spans_codec
+from antiphon.feed.store.feed_store import FeedStore
+from harness.hostile_attacks import ATTACKS
+from harness.hostile_member import TEAM, Mallory
 
 LABEL = "Household"
 ATTACKED = ("objects", "arrays", "texts", "messengers", "access lists")  # surfaces that are a single item
 REPEATS = 9  # of each act; the median counts
+PORTION = 1 << 16  # bytes that are received before they are judged and folded
 now = time.perf_counter
 
 
@@ -44,6 +51,7 @@ def build(folder: str, items: int, messages: int) -> dict[str, Any]:
     homes = [antiphon.open(place / name, name=name, unprotected=True, epochs=False) for name in names]
     owner = homes[0]
     party = owner.create_party(LABEL)
+    owner.manager.member(party.key).admit(TEAM.key, [Role.EDITOR], is_group=True)
     for home in homes[1:]:
         home.join(party.invite(home.me, Role.EDITOR))
         antiphon.sync(owner, home)
@@ -99,20 +107,24 @@ def _restored(folder: Path, name: str) -> Path:
     return home
 
 
-def measure(folder: str, surface: str, item: str) -> dict[str, Any]:
+def receive(folder: str) -> dict[str, Any]:
     """Measure the owner that receives the blocks of an attack."""
-    home = _restored(Path(folder), "owner")
-    received = forked(_receive, home, Path(folder, "spans"))
+    return {"received": forked(_receive, _restored(Path(folder), "owner"), Path(folder, "spans"))}
+
+
+def measure(folder: str, surface: str, item: str) -> dict[str, Any]:
+    """Measure the owner that has received the blocks of an attack."""
+    home = Path(folder, "owner")
     opened = forked(_open, home)
     acts = forked(_act, home, Path(folder, "ids.json"), surface, bytes.fromhex(item))
-    return {"received": received, "opened": opened, "acts": acts}
+    return {"opened": opened, "acts": acts}
 
 
-def forked(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+def forked(work: Callable[..., dict[str, Any]], *arguments: Any, **named: Any) -> dict[str, Any]:
     """Run a function in a forked process, and return its answer."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    process = context.Process(target=_answer, args=(there, work, arguments))
+    process = context.Process(target=_answer, args=(there, partial(work, *arguments, **named)))
     process.start()
     there.close()
     try:
@@ -126,11 +138,11 @@ def forked(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, An
     return answer
 
 
-def _answer(there: Connection, work: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> None:
+def _answer(there: Connection, work: partial[dict[str, Any]]) -> None:
     try:
-        there.send(work(*arguments))
+        there.send(work())
     except AntiphonError as error:
-        there.send({"error": f"{work.__name__}: {type(error).__name__}: {error}"})
+        there.send({"error": f"{work.func.__name__}: {type(error).__name__}: {error}"})
 
 
 def _receive(home: Path, spans: Path) -> dict[str, Any]:
@@ -139,11 +151,26 @@ def _receive(home: Path, spans: Path) -> dict[str, Any]:
         party.refresh()
         before = _peak()
         begin, cpu = now(), time.process_time()
+        waiting = 0
         for data in _read(spans):
-            store.manager.feeds.ingest_bytes(data)
+            _take(store.manager.feeds, data)
+            waiting += len(data)
+            if waiting >= PORTION:
+                party.refresh()
+                waiting = 0
         party.refresh()
         taken, cpu = now() - begin, time.process_time() - cpu
         return {"seconds": taken, "cpu": cpu, "memory": _peak() - before}
+
+
+def _take(feeds: FeedStore, data: bytes) -> None:
+    """Take a span as a session does: as history, as what shows a fork, or as the rest of another branch."""
+    try:
+        feeds.ingest_bytes(data)
+    except Equivocation:  # it is kept
+        pass
+    except (BrokenChain, MissingBlocks):
+        feeds.ingest_branch([spans_codec.decode(data)])
 
 
 def _read(spans: Path) -> Iterator[bytes]:
@@ -243,10 +270,11 @@ def _peak() -> int:
 
 
 def main() -> None:
-    commands: dict[str, Callable[..., dict[str, Any]]] = {"build": build, "attack": attack, "measure": measure}
+    known = (build, attack, receive, measure)
+    commands: dict[str, Callable[..., dict[str, Any]]] = {command.__name__: command for command in known}
     for line in sys.stdin:
         command = json.loads(line)
-        print(json.dumps(commands[command.pop("do")](**command)), flush=True)
+        print(json.dumps(forked(commands[command.pop("do")], **command)), flush=True)
 
 
 if __name__ == "__main__":

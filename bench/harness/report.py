@@ -51,6 +51,7 @@ class Report:
     goals: list[Goal] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    parts: tuple[str, ...] = ()
     _began: float = field(default_factory=time.monotonic)
     _load: float = field(default_factory=lambda: os.getloadavg()[0])
     _tables: list[Table] = field(default_factory=list)
@@ -98,12 +99,14 @@ class Report:
         }
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The options that every benchmark has: `quick`, `json`, `dir`."""
+def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace:
+    """The options that every benchmark has: `quick`, `json`, `dir`; and `only`, of one with parts."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="less data, under 45 seconds")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--dir", type=Path, default=_scratch(), help="where the stores go; a disk, not tmpfs")
+    if parts:
+        parser.add_argument("--only", action="append", choices=parts, help="measure this part alone; may be repeated")
     return parser.parse_args()
 
 
@@ -113,10 +116,16 @@ def share_harness() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
-def run_in_folder(title: str, description: str, measure: Callable[[bool, Report, Path], None]) -> None:
-    """Run a whole benchmark with its stores in one folder. `measure` gets True for `--quick`."""
-    options = arguments(description)
+def run_in_folder(
+    title: str, description: str, measure: Callable[[bool, Report, Path], None], parts: Sequence[str] = ()
+) -> None:
+    """Run a whole benchmark with its stores in one folder. `measure` gets True for `--quick`.
+
+    Of one with parts, `report.parts` has those that the caller asks for with `--only`, or all.
+    """
+    options = arguments(description, parts)
     report = Report(title, options.quick)
+    report.parts = tuple(options.only or parts) if parts else ()
     share_harness()
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder:
         measure(options.quick, report, Path(folder))
