@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import random
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.budget import budget
-from tests.halo.test_convergence import STEPS, Script, Step
+from tests.halo.test_convergence import STEPS, Crowd, Script, Step, small_budgets
 
 from antiphon.feed.block import Block
 from antiphon.feed.span import Span
@@ -32,12 +31,7 @@ class Forked(Script):
             if actor.written:
                 actor.hear(*self.actors)
         self.fork = len(self.one.written)
-        self.two = copy.copy(self.one)
-        self.two.written, self.two.raw = list(self.one.written), list(self.one.raw)
-        self.two._frontier = dict(self.one._frontier)
-        self.two.reset()
-        for actor in self.actors:
-            self.two.machine.add(actor.written)
+        self.two = self.one.fork()
         self.one.admit(pair_of("one").key, Role.READER)
         self.two.admit(pair_of("two").key, Role.READER)
 
@@ -58,6 +52,8 @@ class Forked(Script):
             self._narrow(actor, other, step, [])
         elif step.action % 4 == 2:
             self._policy(actor, step)
+        elif step.other % 2:
+            actor.open_data(pair_of(f"data {step.number % 5} of {actor.device.key.hex()}"))
         else:
             actor.admit(pair_of(f"guest {step.number % 5}").key, Role.READER)
 
@@ -84,11 +80,12 @@ class Forked(Script):
         return machine.state()
 
 
-@pytest.mark.slow
-@settings(max_examples=budget(15, 800), deadline=None)
-@given(STEPS, STEPS, st.integers(0, 2**32))
-def test_two_branches_of_a_control_feed_converge(before: list[Step], after: list[Step], seed: int) -> None:
-    script = Forked()
+class ForkedCrowd(Forked, Crowd):
+    """A forked feed, among more control feeds, devices and admissions than count."""
+
+
+def one_state(script: Forked, before: list[Step], after: list[Step], seed: int) -> PartyState:
+    """Play steps before and after the fork, and return the one state in which five orders of arrival end."""
     for step in before[:10]:
         script.play(step)
     script.part()
@@ -100,3 +97,19 @@ def test_two_branches_of_a_control_feed_converge(before: list[Step], after: list
         found = script.states(chance)
         assert found.encode() == wanted.encode()
         assert found == wanted
+    return wanted
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(15, 800), deadline=None)
+@given(STEPS, STEPS, st.integers(0, 2**32))
+def test_two_branches_of_a_control_feed_converge(before: list[Step], after: list[Step], seed: int) -> None:
+    assert one_state(Forked(), before, after, seed).members
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(15, 800), deadline=None)
+@given(STEPS, STEPS, st.integers(0, 2**32))
+def test_two_branches_that_exceed_budgets_converge(before: list[Step], after: list[Step], seed: int) -> None:
+    with small_budgets():
+        assert one_state(ForkedCrowd(), before, after, seed).members

@@ -23,6 +23,8 @@ from antiphon.cli.common import (
 from antiphon.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from antiphon.api.party import Party
     from antiphon.core.stamp import Stamp
 
@@ -56,20 +58,14 @@ def costs(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_
 @app.command()
 def ignore(party: PartyKey, who: Who, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
     """Ignore what an identity wrote, or one data feed: drop the bodies, and take none again. Locks the home."""
-    with writing(home, party, passphrase) as opened:
-        key = _named(opened, who)
-        opened.operator.ignore(key)
-        answer = {"ignored": [one.hex() for one in opened.operator.ignored]}
+    key, answer = _set_ignored(home, party, passphrase, who, ignored=True)
     show(as_json, answer, lambda: out.print(f"{key.hex()[:16]} is ignored here; `antiphon party heed` takes that back"))
 
 
 @app.command()
 def heed(party: PartyKey, who: Who, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
     """Ignore somebody no longer. The bodies come back with the next sync. Locks the home."""
-    with writing(home, party, passphrase) as opened:
-        key = _named(opened, who)
-        opened.operator.heed(key)
-        answer = {"ignored": [one.hex() for one in opened.operator.ignored]}
+    key, answer = _set_ignored(home, party, passphrase, who, ignored=False)
     show(as_json, answer, lambda: out.print(f"{key.hex()[:16]} is no longer ignored here"))
 
 
@@ -133,6 +129,17 @@ def take_back(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None,
 
 
 # -- inside
+
+
+def _set_ignored(
+    home: Path, party: str, passphrase: str | None, who: str, *, ignored: bool
+) -> tuple[bytes, dict[str, list[str]]]:
+    """Ignore an identity or a feed, or heed it again. Return its key, and all that are ignored then."""
+    with writing(home, party, passphrase) as opened:
+        key = _named(opened, who)
+        change = opened.operator.ignore if ignored else opened.operator.heed
+        change(key)
+        return key, {"ignored": [one.hex() for one in opened.operator.ignored]}
 
 
 def _owners(party: Party) -> list[Any]:

@@ -14,6 +14,7 @@ True
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -171,6 +172,15 @@ class Actor:
         self.machine.hear_parent()
 
     # -- writing
+
+    def fork(self) -> Actor:
+        """The same writer at this moment, to sign a second history. It has heard what this actor has heard."""
+        twin = copy.copy(self)
+        twin.written, twin.raw = list(self.written), list(self.raw)
+        twin._frontier = dict(self._frontier)
+        twin.reset()
+        twin.hear(self)
+        return twin
 
     def admission(self, kind: FeedKind, feed: KeyPair) -> tuple[FeedAdmission, bytes]:
         claim = FeedAdmission(feed.key, kind, self.identity.key, self.device.key, self.word)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import copy
-
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.fork import Fork
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import EpochGenesis, Equivocated, Role
 from antiphon.halo.limits import GIVEN_MAX
-from antiphon.testing.parties import Actor, Rehearsal, pair_of
+from antiphon.testing.parties import Rehearsal, pair_of
 
 SNAPSHOT = bytes(Cid.of(b"state", DAG_CBOR))
 
 
 def genesis(machine: PartyMachine, control: Timeframe) -> EpochGenesis:
     return EpochGenesis(0, 1, b"", {}, control, SNAPSHOT, 5, control_hash=machine.control_hash(control))
-
-
-def twin_of(actor: Actor, *heard: Actor) -> Actor:
-    """The same writer at this moment, to sign a second history."""
-    twin = copy.copy(actor)
-    twin.written, twin.raw = list(actor.written), list(actor.raw)
-    twin._frontier = dict(actor._frontier)
-    twin.reset()
-    for other in (*heard, actor):
-        twin.machine.add(other.written)
-    return twin
 
 
 def test_a_block_that_an_epoch_held_as_a_branch_is_history_later() -> None:
@@ -38,7 +25,7 @@ def test_a_block_that_an_epoch_held_as_a_branch_is_history_later() -> None:
     for actor in (bob, mallory):
         actor.hear(alice)
         actor.join()
-    twin = twin_of(mallory, alice)
+    twin = mallory.fork()
     bob.admit(pair_of("carol").key, Role.READER)
     alice.hear(bob, mallory)
     before = len(alice.written)
@@ -94,7 +81,7 @@ def test_the_same_report_of_a_fork_counts_once_for_each_feed() -> None:
         alice.admit(actor, Role.READER)
         actor.hear(alice)
         actor.join()
-    twin = twin_of(eve, alice)
+    twin = eve.fork()
     eve.admit(pair_of("one").key, Role.READER)
     twin.admit(pair_of("two").key, Role.READER)
     evidence = Fork.between(eve.raw[-1], twin.raw[-1]).encode()
