@@ -8,7 +8,7 @@ follow from its place, so an entry can tell the truth about a block that is writ
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -171,7 +171,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.feeds = {feed: Feed(feed) for feed in FEEDS}
-        self.control, self.data = CausalQueue(), CausalQueue()
+        self.control, self.data = CausalQueue(self._position(True)), CausalQueue(self._position(False))
         self.branches = {id(queue): Branches(queue) for queue in (self.control, self.data)}
         self.log: list[bytes] = []
 
@@ -193,6 +193,9 @@ class Engine:
                 self._run()
         self._run()
 
+    def _position(self, control: bool) -> Callable[[bytes], int]:
+        return lambda feed: self.feeds[feed].position if (feed in CONTROL) == control else 0
+
     def _queue(self, feed: bytes) -> CausalQueue:
         return self.control if feed in CONTROL else self.data
 
@@ -213,12 +216,12 @@ class Engine:
         feed.base = length
         self.data.doubt(self._of(self.data))
         self.branches[id(self.data)].doubt()
-        self.data.wake_waiters_where(lambda _: True)
+        self.data.wake_all()
 
     def _run(self) -> None:
         moved = list(self.control.deliver(self._advance))
         if moved:
-            self.data.wake_waiters_where(CONTROL.__contains__)
+            self.data.wake_waiters(moved)
         self.log += moved + list(self.data.deliver(self._advance))
 
     def _advance(self, name: bytes) -> Iterator[bytes]:

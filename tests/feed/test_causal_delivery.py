@@ -90,7 +90,13 @@ def nothing(*args: Any) -> None:
     """A method that forgets to do anything."""
 
 
-METHODS = {"passes": last_obstacle, "wake_waiters": nothing, "wake_waiters_where": nothing, "doubt": nothing}
+METHODS = {
+    "passes": last_obstacle,
+    "wake_waiters": nothing,
+    "_wake_grown": nothing,
+    "wake_all": nothing,
+    "doubt": nothing,
+}
 
 
 def caught() -> bool:
@@ -132,7 +138,7 @@ def test_a_wrong_bound_of_a_branch_is_caught(rule: Callable[..., int | None], mo
 
 
 def test_a_long_branch_is_looked_at_about_once_for_each_block() -> None:
-    queue = CausalQueue()
+    queue = CausalQueue(lambda _: 0)
     branches, looks, feed = Branches(queue), 0, bytes([1]) * 32
     blocks = [
         BranchBlock(feed, seq, hash_of(feed, seq, 1), hash_of(feed, seq - 1, 1), 1 + seq, ()) for seq in range(200)

@@ -109,7 +109,7 @@ class Branches:
         bound = 0 if block.seq == 0 else self._bound(before, position, read_link, base, base_lamport)
         if bound is None or (block.lamport > max(bound, greatest) + 1 and 0 <= before.seq < base):
             # Inside the cut, the block before may be above the root's lamport, on a branch that is shown later.
-            self._queue.sleep(block.hash, before, block=before.hash in self.blocks)
+            self._queue.sleep(block.hash, before)
             return False
         if block.lamport > max(bound, greatest) + 1:
             block.fault = f"block {block.seq}: its lamport is above what it has seen"

@@ -1,8 +1,9 @@
 """Causal delivery, for control feeds and data feeds alike: a block is delivered after every block that it has seen.
 
 `entry_standing` compares one advance entry with the feed that it names. `CausalQueue` holds the feeds to look at next.
-It puts a feed whose next block is blocked to sleep under the block that it waits for; growth of that feed, or a branch
-block that is shown, wakes it, so nothing scans. The callers keep the blocks and the positions: `PartyMachine` those of
+It puts a feed whose next block is blocked to sleep under the block that it waits for; growth of that feed up to there,
+or a branch block that is shown, wakes it, so nothing scans, and n feeds that wait for a far block are not looked at
+with each block that comes before it. The callers keep the blocks and the positions: `PartyMachine` those of
 control feeds, `Delivery` those of data feeds. Blocks that are no part of a feed's history are in `feed.branches`. The
 set of delivered blocks does not depend on the order of arrival.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeVar
 
 from antiphon.core.reasons import Reason, because
@@ -64,32 +66,39 @@ def entry_standing(
 
 
 class CausalQueue:
-    """The feeds to look at next, and the feeds that wait for others. Branch blocks are in it under their hashes."""
+    """The feeds to look at next, and the feeds that wait for others. Branch blocks are in it under their hashes.
 
-    def __init__(self, feeds: Iterable[bytes] = ()) -> None:
+    `delivered` returns how many blocks of a feed's history this queue has delivered; 0 of feeds that it does not have.
+    """
+
+    def __init__(self, delivered: Callable[[bytes], int], feeds: Iterable[bytes] = ()) -> None:
         self.ready: OrderedDict[bytes, None] = OrderedDict.fromkeys(feeds)
         self.waits_for: dict[bytes, Entry] = {}  # by blocked feed: the first entry of its next block that waits
-        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed or block waited for → feeds that wait
+        self._delivered = delivered
+        self._by_block: dict[bytes, set[bytes]] = defaultdict(set)  # hash of the block waited for → feeds that wait
+        self._by_feed: dict[bytes, _Waiters] = defaultdict(_Waiters)  # feed waited for → feeds that wait
 
     def wake(self, *feeds: bytes) -> None:
         """Look at these feeds again: they may have grown."""
         for feed in feeds:
             self.ready[feed] = None
 
-    def sleep(self, feed: bytes, entry: Entry, *, block: bool = False) -> None:
-        """Let a feed wait for the block that an entry names; with `block`, growth of the feed's history is no news."""
+    def sleep(self, feed: bytes, entry: Entry) -> None:
+        """Let a feed wait for the block that an entry names."""
         self.waits_for[feed] = entry
-        self._asleep[entry.hash].add(feed)
-        if not block:
-            self._asleep[entry.feed].add(feed)
+        self._by_block[entry.hash].add(feed)
+        if entry.seq >= self._delivered(entry.feed):  # else it is on another branch, and growth is no news
+            self._by_feed[entry.feed].add(entry.seq, feed)
 
-    def wake_waiters(self, feed: bytes) -> None:
-        """Look again at the feeds that wait for this one, or for this block: it was delivered further, or is cut."""
-        self.wake(*sorted(self._asleep.pop(feed, ())))
+    def wake_waiters(self, blocks: Iterable[bytes]) -> None:
+        """Look again at the feeds that wait for these blocks, by hash: they were delivered elsewhere, or are shown."""
+        for block in blocks:
+            if block in self._by_block:
+                self.wake(*sorted(self._by_block[block]))
 
-    def wake_waiters_where(self, changed: Callable[[bytes], bool]) -> None:
-        """Look again at the feeds that wait for any feed for which `changed` is true."""
-        self.wake(*sorted(feed for feed, entry in self.waits_for.items() if changed(entry.feed)))
+    def wake_all(self) -> None:
+        """Look again at all feeds that wait: an epoch became final."""
+        self.wake(*sorted(self.waits_for))
 
     def doubt(self, cursors: Iterable[Cursor]) -> None:
         """Check feeds with faults again: a wrong entry about a block is no fault once an epoch holds that block."""
@@ -118,23 +127,70 @@ class CausalQueue:
         """
         while self.ready:
             feed, _ = self.ready.popitem(last=False)
-            entry = self.waits_for.pop(feed, None)
-            if entry is not None:
-                for waited in (entry.feed, entry.hash):
-                    self._rise(feed, waited)
+            self._rise(feed)
             grew = False
             for run in advance(feed):
                 grew = True
                 yield run
-            if grew and feed in self._asleep:
-                self.wake_waiters(feed)
+            if grew:
+                self._wake_grown(feed)
 
-    def _rise(self, feed: bytes, waited: bytes) -> None:
-        others = self._asleep.get(waited)
+    def _wake_grown(self, feed: bytes) -> None:
+        """Look again at the feeds that wait for what is delivered now of this one, or for this branch block."""
+        if self._by_block:
+            self.wake_waiters([feed])
+        waiters = self._by_feed.get(feed)
+        if waiters is not None:
+            self.wake(*waiters.below(self._delivered(feed)))
+
+    def _rise(self, feed: bytes) -> None:
+        """Let a feed wait no longer."""
+        entry = self.waits_for.pop(feed, None)
+        if entry is None:
+            return
+        others = self._by_block[entry.hash]
+        others.discard(feed)
+        if not others:
+            del self._by_block[entry.hash]
+        waiters = self._by_feed.get(entry.feed)
+        if waiters is not None and not waiters.remove(entry.seq, feed):
+            del self._by_feed[entry.feed]
+
+
+class _Waiters:
+    """The feeds that wait for blocks of one feed, by the seq of the block."""
+
+    __slots__ = ("_at", "_seqs")
+
+    def __init__(self) -> None:
+        self._at: dict[int, set[bytes]] = {}
+        self._seqs: list[int] = []  # a heap; it may have seqs that nobody waits for any more
+
+    def add(self, seq: int, feed: bytes) -> None:
+        """Let a feed wait for a block."""
+        if seq not in self._at:
+            self._at[seq] = set()
+            heappush(self._seqs, seq)
+        self._at[seq].add(feed)
+
+    def remove(self, seq: int, feed: bytes) -> bool:
+        """Let a feed wait no longer. False if no feed waits now."""
+        others = self._at.get(seq)
         if others is not None:
             others.discard(feed)
             if not others:
-                del self._asleep[waited]
+                del self._at[seq]
+                if len(self._seqs) > 2 * len(self._at) + 8:
+                    self._seqs = list(self._at)
+                    heapify(self._seqs)
+        return bool(self._at)
+
+    def below(self, length: int) -> list[bytes]:
+        """Take out the feeds that wait for one of the first `length` blocks."""
+        found: set[bytes] = set()
+        while self._seqs and self._seqs[0] < length:
+            found |= self._at.pop(heappop(self._seqs), set())
+        return sorted(found)
 
 
 def lie_of(seq: int, entry: Entry) -> str:

@@ -18,6 +18,7 @@ class ControlBlocks:
         self.parent: ControlBlocks | None = None
         self._lanes: dict[bytes, ControlLane] = {}
         self._strays = StrayActs(party)
+        self.counted: list[bytes] = []  # hashes of the blocks, here and in the parent, in the order they came to count
 
     def _lane(self, feed: bytes) -> ControlLane | None:
         """Return a control feed of this party, or of its parent."""

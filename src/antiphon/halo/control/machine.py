@@ -58,8 +58,9 @@ class PartyMachine(ControlBlocks):
         self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
         self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
         self._heard: object = None  # how far the parent was when it was last looked at
+        self._heard_count = 0  # blocks of the parent whose waiters were woken
         self.known_feeds = KnownFeeds(genesis_feed)
-        self._queue = CausalQueue()
+        self._queue = CausalQueue(self._position)
         self._branches = Branches(self._queue)
         self._paths = ControlPaths(self)
         self._held: Strays = ()  # stray acts that the final epochs hold: they are in force
@@ -168,8 +169,9 @@ class PartyMachine(ControlBlocks):
         self._state = self._chain = None
         self.known_feeds.parent = parent.known_feeds
         self._meet(self.known_feeds.met(parent.known_feeds.named))
-        self._queue.wake_waiters_where(lambda feed: feed not in self._lanes)
-        self._queue.doubt(self._lanes.values())
+        fresh, self._heard_count = parent.counted[self._heard_count :], len(parent.counted)
+        self.counted += fresh
+        self._queue.wake_waiters(fresh)
         self._deliver()
         self._renew()
 
@@ -217,6 +219,7 @@ class PartyMachine(ControlBlocks):
         for act in lane.acts[end:]:
             self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued])
             self._branches.blocks[act.hash].shown = True
+        self._queue.wake_waiters([act.hash for act in lane.acts[end:]])  # some may have been delivered just now
         del lane.blocks[end:], lane.acts[end:]
         lane.fault = ""
         self._outdated = True
@@ -264,6 +267,10 @@ class PartyMachine(ControlBlocks):
             self._forked()
         return len(self._acts) - before
 
+    def _position(self, feed: bytes) -> int:
+        lane = self._lanes.get(feed)
+        return 0 if lane is None else lane.position
+
     def _advance(self, feed: bytes) -> Iterator[None]:
         if feed in self._branches.blocks:
             yield from self._look(self._branches.blocks[feed])
@@ -289,6 +296,7 @@ class PartyMachine(ControlBlocks):
                 fresh += found
             acts += found
             lane.acts += found
+            self.counted += [block.hash for block in batch]
         if lane.fault:
             self._changed()
         if acts:
@@ -304,6 +312,7 @@ class PartyMachine(ControlBlocks):
         lane = self._lanes[found.feed]
         if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link):
             return
+        self.counted.append(found.hash)
         if found.seq < len(lane.blocks):
             if lane.blocks[found.seq].hash == found.hash:  # it is history
                 yield

@@ -74,6 +74,10 @@ class OpenAuthority:
         """Return `WAITING`: no control feed is known."""
         return Standing.WAITING
 
+    def counted(self, after: int) -> Sequence[bytes]:
+        """Return nothing: there are no control feeds."""
+        return ()
+
     def obstacle(self, entry: Entry) -> Entry | None:
         """Return the entry: no control feed is known."""
         return entry
@@ -198,6 +202,10 @@ class PartyAuthority:
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""
         return self._machine.standing(entry)
+
+    def counted(self, after: int) -> Sequence[bytes]:
+        """Return the hashes of the control blocks that entries may name, without the first `after` of them."""
+        return self._machine.counted[after:]
 
     def obstacle(self, entry: Entry) -> Entry | None:
         """Return the block that is missing for an entry about a control feed to count."""

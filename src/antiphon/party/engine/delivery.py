@@ -55,9 +55,10 @@ class Delivery:
         self._authority = authority
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
-        self._queue = CausalQueue(self.lanes)
+        self._queue = CausalQueue(self._position, self.lanes)
         self.branches = Branches(self._queue)
         self._branched: dict[bytes, tuple[int, FeedRecord | None]] = {}  # up to where blocks beyond ends were taken
+        self._counted = 0  # control blocks whose waiters were woken
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
         self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
@@ -77,9 +78,10 @@ class Delivery:
             self._queue.wake(feed)
 
     def wake_for_control(self) -> None:
-        """Schedule the lanes that wait for a control feed, or for a feed without a lane: the control feeds changed."""
-        self._queue.wake_waiters_where(lambda feed: feed not in self.lanes or self._authority.is_control(feed))
-        self._doubt_faults()
+        """Schedule the lanes that wait for control blocks which have come to count since."""
+        blocks = self._authority.counted(self._counted)
+        self._counted += len(blocks)
+        self._queue.wake_waiters(blocks)
 
     def take_branches(self, record: FeedRecord) -> None:
         """Take the blocks of a feed that are no history: beyond its end, and of other branches that were shown."""
@@ -93,10 +95,6 @@ class Delivery:
         for span in self._store.branches(record.feed) if record.branches else ():
             self.branches.add_span(span)
         self._branched[record.feed] = record.length if end < record.length else 0, record
-
-    def _doubt_faults(self) -> None:
-        self._queue.doubt(lane.state for lane in self.lanes.values())
-        self.branches.doubt()
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""
@@ -126,8 +124,9 @@ class Delivery:
 
     def rebased(self) -> None:
         """Check all waiting and faulty lanes again, after `rebase` of every lane."""
-        self._doubt_faults()
-        self._queue.wake_waiters_where(lambda _: True)
+        self._queue.doubt(lane.state for lane in self.lanes.values())
+        self.branches.doubt()
+        self._queue.wake_all()
 
     # -- delivery
 
@@ -139,6 +138,10 @@ class Delivery:
     def pump(self) -> Iterator[Run]:
         """Deliver all blocks that can be delivered now, as runs in a causal order."""
         return self._queue.deliver(self._advance)
+
+    def _position(self, feed: bytes) -> int:
+        lane = self.lanes.get(feed)
+        return 0 if lane is None else lane.state.position
 
     def _advance(self, feed: bytes) -> Iterator[Run]:
         if feed in self.branches.blocks:
@@ -187,7 +190,7 @@ class Delivery:
         state = self.lanes[found.feed].state
         standing = partial(self._standing, {})
         if self.branches.show(found, standing, state.position, self._link, state.base, state.base_lamport):
-            self._queue.wake_waiters(block)
+            self._queue.wake_waiters([block])
 
     def _passes(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:
         """True if block `seq` can be delivered. The lane then has seen the control blocks that it names."""

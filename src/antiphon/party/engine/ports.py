@@ -89,6 +89,9 @@ class Authority(EpochJudge, Known, Protocol):
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""
 
+    def counted(self, after: int) -> Sequence[bytes]:
+        """Return the hashes of the control blocks that entries may name, without the first `after` of them."""
+
     def obstacle(self, entry: Entry) -> Entry | None:
         """Return the block that is missing for an entry about a control feed to count."""
 
