@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from tests.attacks.equivocator import Equivocator
+from tests.attacks.test_strangers import Stranger
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.feed.branches import Branches
 from antiphon.feed.header import Entry
-from antiphon.halo.credentials.claims import Role
+from antiphon.feed.store import tables
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import MemberAdmission, Role
+from antiphon.party.engine.branch_geneses import BranchGeneses
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peers
 from antiphon.testing.spans import Forged
@@ -32,7 +36,7 @@ def peers(tmp_path: Path) -> Iterator[Peers]:
 class Calls(Counter[str]):
     """Counts the calls of methods that go on working."""
 
-    def of(self, owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(self, owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         method = getattr(owner, name)
 
         def counted(*args: Any, **named: Any) -> Any:
@@ -73,3 +77,41 @@ def test_blocks_that_wait_are_not_looked_at_with_each_message(
             note(bob)
         alice.take(bob.ranges(alice.lengths()))
     assert looks["show"] <= COUNT
+
+
+def test_each_span_of_a_branch_is_read_once(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mallory's branches of a control feed and of a data feed come a block at a time."""
+    mallory, (alice, _) = Equivocator(peers), peers.all
+    made = note(alice)
+    control, data = mallory.control(seed=1), mallory.pen(seed=1)
+    alice.take([mallory.admits(mallory.control(seed=2), "nobody"), mallory.pen(seed=2).write(1)])
+    reads = Calls()
+    reads.of(tables, "_branch", monkeypatch)
+    geneses = Calls()
+    geneses.of(BranchGeneses, "_part", monkeypatch)
+    for number in range(COUNT):
+        alice.store.ingest_branch([mallory.admits(control, f"guest {number}"), data.write(1)])
+        alice.party.process()
+        alice.party.item(made.id).edit("set", "title", f"title {number}")
+        alice.party.engine.beyond(b"no such item", [])
+    assert reads["_branch"] <= 4 * COUNT
+    assert geneses["_part"] <= 2 * COUNT
+
+
+def test_strangers_that_name_each_other_are_each_looked_at_once(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each control feed names the identity of the one whose key comes before it: each took a pass over all feeds."""
+    alice, party = peers.all[0], bytes(peers.all[0].party.key)
+    strangers = [Stranger(party, f"stranger {number}") for number in range(COUNT)]
+    keyed = sorted(((bytes(pair_of(f"control {number}").key), number) for number in range(COUNT)), reverse=True)
+    order = [number for _, number in keyed]
+    for number, after in zip(order, [*order[1:], order[0]], strict=True):
+        admits = MemberAdmission(strangers[after].identity.key, frozenset({Role.READER}))
+        for span in strangers[number].control(number, admits)[1]:
+            alice.store.ingest(span)
+    member(alice).refresh()
+    looks = Calls()
+    looks.of(PartyMachine, "knows", monkeypatch)
+    member(alice).admit(strangers[order[0]].identity.key, [Role.READER])
+    member(alice).refresh()
+    assert all(member(alice).machine.is_control(feed) for feed, _ in keyed)
+    assert looks["knows"] <= 4 * COUNT

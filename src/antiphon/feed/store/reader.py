@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -125,10 +125,18 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.forks()
 
-    def branches(self, feed: bytes) -> list[Span]:
-        """Return the spans that are kept of other branches of a feed than the held history."""
+    def branches(self, feed: bytes, known: Container[bytes] = ()) -> list[Span]:
+        """Return the spans that are kept of other branches of a feed than the held history.
+
+        Those whose last block has a known hash are left out, and not read: a span that is kept does not change.
+        """
         with self._env.read() as tables:
-            return list(tables.branches(feed))
+            return list(tables.branches(feed, known))
+
+    def branch_start(self, feed: bytes) -> Span | None:
+        """Return a span of another branch of a feed that begins with its first block; None if there is none."""
+        with self._env.read() as tables:
+            return tables.branch_start(feed)
 
     def trail(self, feed: bytes, seq: int, hash_: bytes, first: int, size: int) -> list[Span]:
         """Return spans that lead to a block by its hash, of whichever branch, ascending; empty if it is not here.

@@ -15,7 +15,7 @@ on the disk is reported with feed and seq, never served.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, TypeVar
 
 from antiphon.core.codec import u32
@@ -254,13 +254,22 @@ class Tables:
         key = span.feed + span.hash_at(span.end - 1)
         return bool(self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"], overwrite=False))
 
-    def branches(self, feed: bytes) -> Iterator[Span]:
-        """Yield the spans of other branches of a feed, with every byte checked."""
+    def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
+        """Yield the spans of other branches of a feed, with every byte checked, but those that end with a known hash.
+
+        Of the known ones only the keys are read.
+        """
         with self._txn.cursor(self._dbs["branches"]) as cursor:
             more = cursor.set_range(feed)
             while more and bytes(cursor.key()[:32]) == feed:
-                yield _branch(bytes(cursor.key()), bytes(cursor.value()))
+                key = bytes(cursor.key())
+                if key[32:] not in known:
+                    yield _branch(key, bytes(cursor.value()))
                 more = cursor.next()
+
+    def branch_start(self, feed: bytes) -> Span | None:
+        """Return a span of a branch that begins with the feed's first block; None if there is none."""
+        return self._find_branch(feed, lambda span: span.first == 0)
 
     def span_with(self, record: FeedRecord, seq: int, hash_: bytes) -> Span | None:
         """Return the span of the held history, or of a branch, that holds a block by its hash; None if none does."""
@@ -276,11 +285,14 @@ class Tables:
         found = self._txn.get(key, db=self._dbs["branches"])
         if found is not None:
             return _branch(key, bytes(found))
+        return self._find_branch(feed, lambda span: span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_)
+
+    def _find_branch(self, feed: bytes, right: Callable[[Span], bool]) -> Span | None:
+        """Return the first span of a branch that is right. Of the others, only what is asked for is read."""
         with self._txn.cursor(self._dbs["branches"]) as cursor:
             more = cursor.set_range(feed)
             while more and bytes(cursor.key()[:32]) == feed:
-                span = spans.split(cursor.value()[:-4])
-                if span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_:
+                if right(spans.split(cursor.value()[:-4])):
                     return _branch(bytes(cursor.key()), bytes(cursor.value()))
                 more = cursor.next()
         return None

@@ -23,6 +23,7 @@ class KnownFeeds:
         self._genesis_feed = genesis_feed
         self.parent: KnownFeeds | None = None  # of a child: whom it names is known here, too
         self.named: set[bytes] = set()
+        self.heard: list[bytes] = []  # the same, in the order in which they were heard of
         self._strangers: dict[bytes, dict[bytes, None]] = defaultdict(dict)  # by identity: control feeds
 
     def welcomes(self, opening: Act) -> bool:
@@ -42,6 +43,7 @@ class KnownFeeds:
         """Take note of whom acts of known feeds name. Return the control feeds that are known by it."""
         fresh = {subject_of(act) for act in acts if self._grants(act)} - self.named
         self.named |= fresh
+        self.heard += sorted(fresh)
         return self.met(fresh)
 
     def met(self, identities: Iterable[bytes]) -> list[bytes]:

@@ -7,6 +7,7 @@ matter. A feed's *history* ends where its writer forked it; what is held beyond,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -56,7 +57,9 @@ class PartyMachine(ControlBlocks):
         self.parent: PartyMachine | None = None
         self._inherits = inherits
         self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
+        self.branch_spans: dict[bytes, set[bytes]] = defaultdict(set)  # by feed: last hashes of the spans taken so
         self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
+        self.beginless: dict[bytes, FeedRecord] = {}  # feeds in a store of which only later blocks of a branch are here
         self._heard: object = None  # how far the parent was when it was last looked at
         self._heard_count = 0  # blocks of the parent whose waiters were woken
         self.known_feeds = KnownFeeds(genesis_feed)

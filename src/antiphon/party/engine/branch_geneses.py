@@ -9,7 +9,7 @@ to do not count: not all peers hold them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,46 +57,66 @@ def choose(candidates: Candidates, item: bytes, notes: Sequence[Note]) -> Note |
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One span of a branch: the geneses in it, and their indexes."""
+    """One span of a branch: the geneses in it, each with its item, and their indexes."""
 
-    first: int
     previous: bytes
     indexes: list[int] = field(default_factory=list)
-    geneses: list[BranchGenesis] = field(default_factory=list)
+    geneses: list[tuple[bytes, BranchGenesis]] = field(default_factory=list)
 
-    def between(self, after: int, upto: int) -> list[BranchGenesis]:
+    def between(self, after: int, upto: int) -> list[tuple[bytes, BranchGenesis]]:
         """Return the geneses behind one index, up to another."""
         return self.geneses[bisect_right(self.indexes, after) : bisect_right(self.indexes, upto)]
 
 
+@dataclass(slots=True, eq=False)
+class _Forked:
+    """A forked feed, as far as it was read."""
+
+    first: int  # its own blocks from here up to `length` were read
+    length: int
+    stop: int  # where its history ends
+    branches: int = 0  # how many spans of other branches there were
+    spans: set[bytes] = field(default_factory=set)  # the last hashes of those
+    places: dict[bytes, tuple[_Part, int]] = field(default_factory=dict)  # its branch blocks, by hash
+    held: dict[int, tuple[bytes, BranchGenesis]] = field(default_factory=dict)  # by seq: geneses in its own blocks
+
+
 class BranchGeneses:
-    """The geneses beyond the forks of a party's data feeds. `update` reads only what is new."""
+    """The geneses beyond the forks of a party's data feeds. `update` reads only what is new.
+
+    A message is delivered after the branch blocks that it names are stored. So messages that were looked at need not be
+    looked at again for blocks that come later; only for a feed that turns out to be forked, or is cut further back.
+    """
 
     def __init__(self, store: FeedReader) -> None:
         self._store = store
-        self._read: object = None  # the records and bounds for which the branches were read
+        self._starts: dict[bytes, int] = {}  # of the bounds for which the branches were read
         self._begin()
 
     def _begin(self) -> None:
         self.by_item: dict[bytes, list[BranchGenesis]] = {}
-        self._places: dict[bytes, dict[bytes, tuple[_Part, int]]] = {}  # by feed: the branch blocks, by hash
+        self._forked: dict[bytes, _Forked] = {}
         self._scanned: dict[bytes, int] = {}
-        self._reached: dict[bytes, dict[_Part, int]] = {}  # by feed: the last index that it has seen of each part
+        # By feed and forked feed: the last index that the one has seen of each part of the other.
+        self._reached: dict[tuple[bytes, bytes], dict[_Part, int]] = {}
 
     def update(self, forked: Collection[bytes], bounds: Bounds) -> Candidates:
         """Read the branches of forked feeds, and what the delivered messages have seen of them."""
-        read = {feed: (self._record(feed), bounds[feed]) for feed in forked if feed in bounds}
-        now = (read, {feed: start for feed, (start, _) in bounds.items()} if read else {})
-        back = any(stop < self._scanned.get(feed, 0) for feed, (_, stop) in bounds.items())
-        if now != self._read or back:
-            self._read = now
+        found = {feed: self._record(feed) for feed in forked if feed in bounds}
+        records = {feed: record for feed, record in found.items() if record is not None and not record.ignored}
+        starts = {feed: start for feed, (start, _) in bounds.items()}
+        moved = any(starts.get(feed) != start for feed, start in self._starts.items())  # an epoch became final
+        if moved or any(feed not in records for feed in self._forked):
             self._begin()
-            for record, (start, stop) in read.values():
-                if record is not None and not record.ignored:
-                    self._take(record, start, stop)
+        self._starts = starts
+        again = {feed for feed, record in records.items() if self._read(record, *bounds[feed])}
         if self.by_item:
             for feed, (start, stop) in bounds.items():
-                self._scan(feed, self._scanned.get(feed, start), stop, bounds)
+                known = min(self._scanned.get(feed, start), stop)
+                if again:
+                    self._scan(feed, start, known, bounds, again)
+                self._scan(feed, known, stop, bounds, self._forked)
+                self._scanned[feed] = stop
         return self.by_item
 
     def _record(self, feed: bytes) -> FeedRecord | None:
@@ -105,18 +125,57 @@ class BranchGeneses:
         except UnknownFeed:
             return None
 
-    def _take(self, record: FeedRecord, start: int, stop: int) -> None:
-        """Take the branches of a feed: all blocks but the first `stop`; geneses before `start` do not count."""
-        begin = max(stop, record.start)
-        held = self._store.held(record.feed, begin, record.length) if begin < record.length else iter(())
-        places = self._places[record.feed] = {}
-        for span in (*held, *(self._store.branches(record.feed) if record.branches else ())):
+    def _read(self, record: FeedRecord, start: int, stop: int) -> bool:
+        """Read the branches of a feed: all blocks but the first `stop`; geneses before `start` do not count.
+
+        True if messages that were looked at before may have seen some of them.
+        """
+        feed = record.feed
+        known, begin = self._forked.get(feed), max(stop, record.start)
+        again = known is None or begin < known.first
+        if known is None:
+            known = self._forked[feed] = _Forked(begin, begin, stop)
+        if begin < known.first:  # it was cut further back
+            self._take(known, self._store.held(feed, begin, known.first), start, held=True)
+            known.first = begin
+            self._reached = {feeds: parts for feeds, parts in self._reached.items() if feeds[1] != feed}
+        if known.length < record.length:
+            self._take(known, self._store.held(feed, known.length, record.length), start, held=True)
+            known.length = record.length
+        if known.branches != record.branches:
+            self._take(known, self._store.branches(feed, known.spans), start)
+            known.branches = record.branches
+        if known.stop != stop:
+            self._move(known, stop)
+        return again
+
+    def _take(self, known: _Forked, spans: Iterable[Span], start: int, *, held: bool = False) -> None:
+        for span in spans:
+            if not held:
+                known.spans.add(span.hash_at(span.end - 1))
             part = self._part(span, start)
+            for item, found in part.geneses:
+                if held:
+                    known.held[found.note.seq] = item, found
+                if not held or found.note.seq >= known.stop:
+                    self.by_item.setdefault(item, []).append(found)
             for index in range(span.count):
-                places[span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE]] = part, index
+                known.places[span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE]] = part, index
+
+    def _move(self, known: _Forked, stop: int) -> None:
+        """Let a history end elsewhere: geneses in it are delivered, and those beyond it are not."""
+        for seq in range(min(stop, known.stop), max(stop, known.stop)):
+            if seq in known.held:
+                item, found = known.held[seq]
+                others = self.by_item.setdefault(item, [])
+                if stop <= seq:
+                    others.append(found)
+                else:
+                    others.remove(found)
+        known.stop = stop
 
     def _part(self, span: Span, start: int) -> _Part:
-        part = _Part(span.first, span.previous)
+        part = _Part(span.previous)
         columns = span.columns
         small = np.equal(columns["kind"], Kind.GENESIS) & np.less_equal(columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
         for index in np.flatnonzero(small).tolist():
@@ -125,24 +184,22 @@ class BranchGeneses:
                 stamp = block.lamport, block.feed, block.seq
                 found = BranchGenesis(Note(Kind.GENESIS, *stamp, block.created_ms, block.message, BEYOND_FORK), {})
                 part.indexes.append(index)
-                part.geneses.append(found)
-                self.by_item.setdefault(bytes(block.item), []).append(found)
+                part.geneses.append((bytes(block.item), found))
         return part
 
-    def _scan(self, feed: bytes, start: int, stop: int, bounds: Bounds) -> None:
-        """Note which geneses the messages [start, stop) of a feed have seen."""
-        reached = self._reached.setdefault(feed, {})
+    def _scan(self, feed: bytes, start: int, stop: int, bounds: Bounds, forked: Container[bytes]) -> None:
+        """Note which geneses of these forked feeds the messages [start, stop) of a feed have seen."""
         for seq, entries in advances(self._store, feed, start, stop):
             for entry in entries:
                 # Inside the cut an entry counts by its lamport alone, and the branch that it names need not be here.
-                if entry.feed != feed and entry.feed in self._places and entry.seq >= bounds[entry.feed][0]:
-                    for found in self._on_path(entry.feed, entry.hash, reached):
+                if entry.feed != feed and entry.feed in forked and entry.seq >= bounds[entry.feed][0]:
+                    reached = self._reached.setdefault((feed, entry.feed), {})
+                    for _, found in self._on_path(entry.feed, entry.hash, reached):
                         found.since.setdefault(feed, seq)
-        self._scanned[feed] = stop
 
-    def _on_path(self, feed: bytes, block: bytes, reached: dict[_Part, int]) -> Iterator[BranchGenesis]:
+    def _on_path(self, feed: bytes, block: bytes, reached: dict[_Part, int]) -> Iterator[tuple[bytes, BranchGenesis]]:
         """Yield the geneses on the way to a block of a branch, without those that were reached before."""
-        while (place := self._places[feed].get(block)) is not None:
+        while (place := self._forked[feed].places.get(block)) is not None:
             part, index = place
             known = reached.get(part, -1)
             yield from part.between(known, index)

@@ -15,7 +15,7 @@ from time import perf_counter
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
-from antiphon.feed.header import NO_END
+from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
 from antiphon.model.access import Author
@@ -314,7 +314,7 @@ class Engine:
     def beyond(self, item: bytes, notes: Sequence[Note]) -> Note | None:
         """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
         forked = self.authority.forked()
-        if not forked:
+        if not forked or any(note.kind == Kind.GENESIS for note in notes):
             return None
         bounds = {feed: (lane.state.base, lane.state.position) for feed, lane in self.delivery.lanes.items()}
         return choose(self._branch_geneses.update(forked, bounds), item, notes)

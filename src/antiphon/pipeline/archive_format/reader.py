@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -186,9 +186,13 @@ class ArchiveTables:
     def forks(self) -> list[bytes]:
         return [row.fork for _, row in sorted(self.rows.items()) if row.fork is not None]
 
-    def branches(self, feed: bytes) -> Iterator[Span]:
+    def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
         row = self.rows.get(feed)
-        return iter(()) if row is None else row.branch_spans()
+        found = () if row is None else row.branch_spans()
+        return (span for span in found if span.hash_at(span.end - 1) not in known)
+
+    def branch_start(self, feed: bytes) -> Span | None:
+        return next((span for span in self.branches(feed) if span.first == 0), None)
 
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
         """The last timeframe entry for each feed that the archived blocks of this feed have seen."""
