@@ -205,6 +205,7 @@ class SimPeer:
     def guarded(self, act: Callable[[], None]) -> bool:
         """Run a call of this peer. Return False if its disk was full, or it crashed."""
         try:
+            self.party.resume()  # a save that failed on a full disk has stopped the processor
             act()
         except Crashed:
             self.crash()
@@ -223,7 +224,6 @@ class SimPeer:
 
     def _work(self) -> None:
         now = self.world.now_ms
-        self.party.resume()  # a save that failed on a full disk has stopped the processor
         due = self._drive_ms is not None and self._drive_ms <= now
         if due or self._news or self.store.transaction != self._looked:
             self._drive(now)

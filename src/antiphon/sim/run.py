@@ -376,7 +376,6 @@ class Stage:
             peer.poke()
 
     def _write(self, peer: SimPeer, act: Act) -> None:
-        peer.party.resume()
         workload = self.workload
         before, refused = len(workload.written), len(workload.refused)
         try:

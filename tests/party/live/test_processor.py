@@ -270,8 +270,8 @@ def test_a_watcher_that_failed_tries_again_with_the_next_block(peers: Peers, mon
     failed = threading.Event()
     plain = bob.party._reset
 
-    def reset() -> None:
-        plain()
+    def reset(why: str) -> None:
+        plain(why)
         failed.set()
 
     def fail(*_: object) -> None:
@@ -309,8 +309,33 @@ def test_an_error_half_way_drops_what_is_in_memory_and_nothing_else(
         with pytest.raises(StoreError, match="the disk is full"):
             bob.party.process()
     assert not bob.party.running
+    with pytest.raises(PartyPaused, match=r"is stopped by an error \(the disk is full\)"):
+        bob.party.item(note.id)
     bob.party.resume()
-    assert bob.party.item(note.id).value == {"a": 1}
+    assert (bob.party.item(note.id).value, bob.party.status().error) == ({"a": 1}, "")
+
+
+@pytest.mark.parametrize(("error", "text"), [(StoreError("the disk is full"), "the disk is full"), (OSError(), "OSError")])
+def test_a_party_that_stopped_says_why(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch, error: Exception, text: str
+) -> None:
+    """Whether the error came while it processed or while it saved, and if the error itself has no text."""
+    alice = peers.add("alice")
+    note = alice.party.create("antiphon/object")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    for call, broken in ((alice.party.process, "process"), (alice.party.save, "put_all")):
+        alice.party.resume()
+        note.edit("set", "a", broken)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"antiphon.party.engine.engine.Engine.{broken}", fail)
+            with pytest.raises(type(error)):
+                call()
+        assert text in alice.party.status().error
+        with pytest.raises(PartyPaused, match=text):
+            alice.party.item(note.id)
 
 
 # -- several parties, and what they say

@@ -86,7 +86,7 @@ class Engine:
         self._messages = MessageLookup(store, self.delivery)
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
-        self.broken = False
+        self.broken = ""  # why memory and item store have parted; "" if they have not
         self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as last saved
         self.bodiless = True  # there may be messages that were refused because their bodies are missing
         self._rounds = 0
@@ -447,8 +447,8 @@ class Engine:
         try:
             with self.items.saving() as put:
                 yield put
-        except BaseException:
-            self.broken = True  # memory and item store have parted
+        except BaseException as error:
+            self.broken = str(error) or repr(error)
             raise
 
     def put_all(self, put: Callable[[Save], None]) -> None:

@@ -305,7 +305,7 @@ class Batch:
 
     def roll_back(self) -> None:
         """Undo the batch in memory: reload every state that it changed."""
-        broken, self._engine.broken = self._engine.broken, True  # until every state is reloaded
+        broken, self._engine.broken = self._engine.broken, "a batch was not undone"  # until every state is reloaded
         for item, entry in self._touched.items():
             if item in self._seqs or entry.item is None:
                 self._engine.reload(entry)

@@ -137,7 +137,7 @@ class PartyProcessor:
             except BaseException:
                 items.close()
                 raise
-            self._failed = False
+            self._failed, self.error = False, ""
             self._attach(self._engine)
             self._engine.changed = self._events.extend
             self.moved = set(self._engine.delivery.lanes)
@@ -248,8 +248,8 @@ class PartyProcessor:
                 taken = engine.process()
             except DamagedItems:  # the items are rebuilt when the outermost context ends
                 raise
-            except BaseException:
-                self._reset()
+            except BaseException as error:
+                self._reset(str(error) or repr(error))
                 raise
             lanes = engine.delivery.lanes.items()
             self.moved |= {feed for feed, lane in lanes if lane.state.position != before.get(feed, 0)}
@@ -263,12 +263,12 @@ class PartyProcessor:
         with self._lock:
             self.authority.look()
 
-    def _reset(self) -> None:
+    def _reset(self, why: str) -> None:
         """Drop the engine after an error: its memory may be inconsistent, and the item store is not."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
-            self._failed = True
+            self._failed, self.error = True, why
         self._batch = None
 
     def _rebuild(self) -> None:
@@ -498,7 +498,7 @@ class Locked:
                     if party._after:
                         after, party._after = party._after, []
                     if party._engine is not None and party._engine.broken:
-                        party._reset()
+                        party._reset(party._engine.broken)
         finally:
             party._lock.release()
             if events:  # also where an error came after them
