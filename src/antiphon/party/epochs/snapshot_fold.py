@@ -286,8 +286,10 @@ class EpochFold:
         assert self._base is not None
         mark = None if self._items is None else self._items.base()
         if self._items is not None and mark is not None and mark.whole:
-            # Rows of hidden items tell no model, and are among the orphans.
-            return {bytes(SYSTEM_ITEM)}.union(self._items.orphans(), *map(self._items.ids, names))
+            # Rows of hidden items tell no model, and are among the orphans. The system item is not among the ids, and
+            # may have a row although it is not in the base: all its messages were beyond a fork.
+            root = [item for item in (bytes(SYSTEM_ITEM),) if self._base.item(item) is not None]
+            return set(root).union(self._items.orphans(), *map(self._items.ids, names))
         return {item for item, data in self._base.all() if item_codec.summary(data).name in names}
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
