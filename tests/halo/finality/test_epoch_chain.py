@@ -166,7 +166,7 @@ def test_a_genesis_that_does_not_follow_is_refused_with_a_reason() -> None:
         ({"previous": b""}, "does not follow the final epoch 1"),
         ({"cut": {data: 4}}, "its cut is behind"),
         ({"control": Timeframe({alice.control.key: 0})}, "its control timeframe is behind"),
-        ({"control": control.merge(Timeframe({bob.control.key: 9}))}, "has not seen itself"),
+        ({"control": control.merge(Timeframe({bob.control.key: 9}))}, "nor a genesis that it has seen has"),
         ({"created_ms": NOW - 1}, "created before epoch 1"),
         ({"number": 3}, "epoch 2 is not final yet"),
         ({"number": 1, "previous": b""}, "declared another genesis in this term"),

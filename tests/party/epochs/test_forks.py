@@ -54,6 +54,15 @@ def twin(peer: Peer, genesis: EpochGenesis) -> Span:
     return span
 
 
+def control_pen(peer: Peer) -> SpanWriter:
+    """A hand that writes this peer's control feed as it is now; nothing of it is in any store."""
+    control = member(peer).control
+    assert control is not None
+    writer = SpanWriter(peer.keys.pair(control.feed), peer.party.key, seed=8)
+    writer.record = peer.store.record(control.feed)
+    return writer
+
+
 def two_histories(peers: Peers, bob: Peer, one: Peer, other: Peer) -> None:
     """Bob shows one of them an epoch, and the other another. Both are right, and both speak for what they saw."""
     peers.sync()
@@ -183,6 +192,64 @@ def test_a_new_term_declares_again_what_may_be_final_of_two_histories(peers: Pee
     assert {peer.epochs.chain().conflict for peer in peers.all} == {""}
 
 
+@pytest.mark.parametrize("winner", ["alice", "bob"])
+def test_what_is_declared_again_rests_on_the_same_branch(peers: Peers, alice: Peer, bob: Peer, winner: str) -> None:
+    """Alice has attested control blocks that turn out to be beyond a fork, and may have to declare them (seed 4000030).
+
+    Whoever declares it again, it keeps its control hash, and all find the blocks by the first genesis.
+    """
+    carol, mallory = peers.add("carol"), peers.add("mallory")
+    agree_on(peers, alice, bob, carol)
+    note(alice)
+    peers.sync()
+    branch = twin(mallory, honest(alice))
+    member(mallory).end_device(mallory.device.key, mallory.identity)
+    peers.sync()
+    feed = bytes(branch.feed)
+    peers.all.remove(mallory)
+    genesis = honest(alice)
+    assert genesis.control[feed] == branch.first
+    say(alice, genesis)
+    for peer in peers.all:
+        with pytest.raises(Equivocation):
+            peer.store.ingest(branch)
+        peer.party.process()
+        assert member(peer).machine.delivered(feed) == branch.first
+    peers.sync()
+    again = takes_over(peers, next(peer for peer in peers.all if peer.name == winner), alice, bob)
+    assert again == replace(genesis, term=1)
+    same(alice, bob, carol)
+    assert member(carol).machine.timeframe()[feed] == branch.first
+
+
+@pytest.mark.parametrize("kind", ["data", "control"])
+def test_a_branch_that_nobody_holds_as_history_stops_no_epoch(peers: Peers, kind: str) -> None:
+    """Mallory shows a block after her feed's end as a branch, and Eve has seen it; no cut has it (seed 6001886)."""
+    alice, bob, mallory, eve = (peers.add(name) for name in ("alice", "bob", "mallory", "eve"))
+    agree_on(peers, alice, bob)
+    items = [note(peer, peer.name) for peer in (alice, mallory, eve)]
+    peers.sync()
+    writers = [pen(peer) if kind == "data" else control_pen(peer) for peer in (mallory, eve)]
+    drafts = [change(peer, item.id, "title", "ours") for peer, item in zip((mallory, eve), items[1:], strict=True)]
+    if kind == "control":
+        drafts = [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, b"no credential")] * 2
+    (hidden,) = writers[0].extend(drafts[:1])
+    (seen,) = writers[1].extend(drafts[1:], seen=[hidden.block(0).entry])
+    peers.all = [alice, bob]
+    for peer in peers.all:
+        peer.store.ingest(seen)
+        peer.store.ingest_branch([hidden])
+        peer.party.process()
+        assert member(peer).machine.fork_ends == {}
+    genesis = epoch(peers)
+    named = genesis.cut if kind == "data" else genesis.control
+    assert (named[bytes(hidden.feed)], named[bytes(seen.feed)]) in (
+        (hidden.first, seen.end),
+        (hidden.first - 1, seen.first),
+    )
+    same(alice, bob)
+
+
 def test_an_attester_that_lies_where_policy_trusts_it_is_told_of(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Bob is an attester, too, and so two epochs have a majority. All take the same one, and say that there are two."""
     carol = peers.add("carol")
@@ -214,6 +281,25 @@ def test_a_fork_that_is_known_before_the_epoch_ends_the_feed_for_all(peers: Peer
     epoch(peers, case.alice)
     same(case.alice, case.carol)
     assert case.titles() == ["common", "common"]
+
+
+def test_a_change_of_the_root_item_beyond_a_fork_leaves_nothing_in_an_epoch(peers: Peers) -> None:
+    """Carol delivered it and took it back: an empty row was left, which went into her snapshots (seed 4000082)."""
+    alice, mallory, carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
+    item = note(mallory, "common")
+    epoch(peers, alice)
+    paper = pen(mallory)
+    item.edit("set", "title", "for Alice")
+    peers.pass_on(mallory, alice)
+    carol.take(paper.extend([change(mallory, SYSTEM_ITEM, "title", "for Carol")]))
+    assert carol.party.root.value == {"title": "for Carol"}
+    peers.all.remove(mallory)
+    confront(peers)
+    assert carol.party.root.value == {}
+    alice.party.create("antiphon/text")  # the next epoch lists one more model, and so looks at the rows of all items
+    assert alice.party.root.value == {}
+    epoch(peers, alice)
+    same(alice, carol)
 
 
 @pytest.mark.parametrize("longer", [0, 20])

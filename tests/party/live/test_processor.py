@@ -315,7 +315,9 @@ def test_an_error_half_way_drops_what_is_in_memory_and_nothing_else(
     assert (bob.party.item(note.id).value, bob.party.status().error) == ({"a": 1}, "")
 
 
-@pytest.mark.parametrize(("error", "text"), [(StoreError("the disk is full"), "the disk is full"), (OSError(), "OSError")])
+@pytest.mark.parametrize(
+    ("error", "text"), [(StoreError("the disk is full"), "the disk is full"), (OSError(), "OSError")]
+)
 def test_a_party_that_stopped_says_why(
     peers: Peers, monkeypatch: pytest.MonkeyPatch, error: Exception, text: str
 ) -> None:

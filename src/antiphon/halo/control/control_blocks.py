@@ -42,6 +42,11 @@ class ControlBlocks:
         """Return the blocks of a control feed's history, here or in the parent."""
         return lane.blocks if (lane := self._lane(feed)) is not None else ()
 
+    def last(self, feed: bytes) -> Act | None:
+        """Return the last delivered act of a control feed of this party."""
+        lane = self._lanes.get(feed)
+        return lane.acts[-1] if lane is not None and lane.acts else None
+
     def stray(self, hash_: bytes) -> Act | None:
         """Return the act of a shown branch block, here or in the parent."""
         found = self._strays.by_hash.get(hash_)

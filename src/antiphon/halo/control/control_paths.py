@@ -2,13 +2,13 @@
 
 A timeframe names positions. Up to the last common block of a feed they are unambiguous; beyond it a position has a
 block on each branch. The genesis of an epoch fixes them by a hash over all its control blocks, and its writer's own
-advance entries tell the branch. So a peer that is shown both branches finds the blocks that the attesters had,
-whichever branch it heard of first.
+advance entries tell the branch; if it declares a snapshot again, those of the genesis that it repeats do. So a peer
+that is shown both branches finds the blocks that the attesters had, whichever branch it heard of first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,9 @@ class ControlPaths:
     def __init__(self, machine: PartyMachine) -> None:
         self._machine = machine
         self._geneses: dict[bytes, list[Act]] = {}  # by digest: a genesis may be repeated
+        self._hashed: dict[
+            bytes, list[Act]
+        ] = {}  # by control hash: a snapshot may be declared again, on other branches
         self._found: dict[tuple[bytes, ...], Strays] = {}  # by the geneses up to one
 
     def note(self, acts: Sequence[Act]) -> None:
@@ -40,6 +43,8 @@ class ControlPaths:
         for act in acts:
             if isinstance(act.claim, EpochGenesis):
                 self._geneses.setdefault(act.digest, []).append(act)
+                if act.claim.control_hash:
+                    self._hashed.setdefault(act.claim.control_hash, []).append(act)
 
     def forget(self) -> None:
         """A history is shorter than it was: positions that were unambiguous may not be so any more."""
@@ -59,7 +64,8 @@ class ControlPaths:
         if digest and key in self._found:
             return self._found[key]
         acts = self._geneses.get(digest, []) if act is None else [act]
-        found = self._find(genesis, sorted(acts, key=lambda act: (act.stamp, act.hash)), before)
+        acts = [*_sorted(acts), *_sorted(self._hashed.get(genesis.control_hash, ()))]
+        found = self._find(genesis, acts, before)
         if digest and not isinstance(found, str):
             self._found[key] = found
         return found
@@ -144,6 +150,10 @@ class ControlPaths:
             tip = tips.get(feed)
             digest.update(feed + u64(seq) + (self._machine.history(feed)[seq].hash if tip is None else tip.hash))
         return digest.digest()
+
+
+def _sorted(acts: Iterable[Act]) -> list[Act]:
+    return sorted(acts, key=lambda act: (act.stamp, act.hash))
 
 
 def _back_to(act: Act, seq: int) -> Act | None:

@@ -76,11 +76,12 @@ class EpochRights:
             for at, epoch in enumerate(chain.final)
             if epoch.control == control and control_hash in (b"", epoch.control_hash)
         ]
-        found += [
-            self._paths.of_genesis(proposal.genesis, proposal.digest, chain.final)
+        proposals = {  # those with the same hash are found together
+            proposal.genesis.control_hash or proposal.digest: proposal
             for proposal in chain.open.proposals
             if proposal.genesis.control == control and control_hash in (b"", proposal.genesis.control_hash)
-        ]
+        }
+        found += [self._paths.of_genesis(one.genesis, one.digest, chain.final) for one in proposals.values()]
         held = tuple(act for act in self._machine.held() if control.includes(*act.position))
         if {act.stamp.feed for act in held if control.get(act.stamp.feed) == act.stamp.seq} >= missing:
             found.append(held)
@@ -139,12 +140,15 @@ class EpochRights:
         return self.within(own, self.floors(chain.final), kept)
 
     def open_control(self, control: Timeframe) -> str:
-        """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed."""
+        """Return why a control timeframe is not closed: a block in it has seen a block outside; "" if it is closed.
+
+        Blocks beyond what is delivered of their feed do not matter: they were shown as a branch, and nobody may ever
+        hold them as history.
+        """
         machine = self._machine
         for feed, acts in machine.histories():
             last = control.get(feed, -1)
             for other, seq in acts[last].place.seen.items() if 0 <= last < len(acts) else ():
-                known = machine.is_control(other) and seq < machine.common(other)
-                if known and control.get(other, -1) < seq:
+                if control.get(other, -1) < seq < machine.delivered(other):
                     return f"block {last} of feed {feed.hex()[:8]} has seen more than is in it"
         return "" if machine.parent is None else machine.parent.rights.open_control(control)

@@ -22,12 +22,16 @@ from antiphon.halo.credentials.claims import (
     EpochRefusal,
     PartyGenesis,
     Policy,
+    Position,
 )
 from antiphon.halo.finality.ballot import Ballot, Choice, Own, by_feed
 from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, folded
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
 PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
+
+#: By control hash and timeframe: the first genesis in each feed whose writer has seen all those control blocks.
+Witnesses = Mapping[tuple[bytes, bytes], Mapping[bytes, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class EpochChain:
     decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # electorates of final epochs
     won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
     """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
+    witnesses: Witnesses = field(compare=False, repr=False, kw_only=True)  # among the geneses of the open number
 
     @property
     def last(self) -> FinalEpoch | None:
@@ -110,7 +115,8 @@ class _Fold:
         lacks = ""
         while True:
             ballot = self._ballot(config)
-            proposals = self._proposals(ballot, final[-1] if final else None)
+            witnesses = self._witnesses(config.number, final[-1] if final else None)
+            proposals = self._proposals(ballot, final[-1] if final else None, witnesses)
             won = [proposal for proposal in proposals if self._won(ballot, proposal)]
             if not won:
                 break
@@ -151,6 +157,7 @@ class _Fold:
             feeds=self._devices,
             decided=tuple(decided),
             won=quorate,
+            witnesses=witnesses,
         )
 
     def _first_config(self) -> EpochConfig:
@@ -180,20 +187,31 @@ class _Fold:
 
     # -- geneses
 
-    def _proposals(self, ballot: Ballot, previous: FinalEpoch | None) -> list[Proposal]:
+    def _witnesses(self, number: int, previous: FinalEpoch | None) -> Witnesses:
+        found: dict[tuple[bytes, bytes], dict[bytes, int]] = defaultdict(dict)
+        for act in self._numbers.get(number, ()):
+            claim, (feed, seq) = act.claim, act.position
+            if isinstance(claim, EpochGenesis) and claim.control_hash and _sees_control(act, claim, previous):
+                first = found[claim.control_hash, claim.control.encode()]
+                first[feed] = min(seq, first.get(feed, seq))
+        return found
+
+    def _proposals(self, ballot: Ballot, previous: FinalEpoch | None, witnesses: Witnesses) -> list[Proposal]:
         """Return the geneses, one for each digest. A copy whose causes are not here does no harm."""
         found: dict[bytes, Proposal] = {}
         for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: (act.stamp, act.hash)):
             if isinstance(act.claim, EpochGenesis) and act not in self._void:
-                proposal = self._proposal(act, act.claim, ballot, previous)
+                proposal = self._proposal(act, act.claim, ballot, previous, witnesses)
                 known = found.setdefault(act.digest, proposal)
                 if (proposal.sound, not proposal.reason) > (known.sound, not known.reason):
                     found[act.digest] = proposal
         return sorted(found.values(), key=lambda proposal: proposal.stamp)
 
-    def _proposal(self, act: Act, claim: EpochGenesis, ballot: Ballot, previous: FinalEpoch | None) -> Proposal:
+    def _proposal(
+        self, act: Act, claim: EpochGenesis, ballot: Ballot, previous: FinalEpoch | None, witnesses: Witnesses
+    ) -> Proposal:
         config, device = ballot.config, self._devices[act.stamp.feed]
-        problem = genesis_problem(act, claim, config, previous)
+        problem = genesis_problem(act, claim, config, previous, witnesses)
         if act in ballot.repeated:
             problem = because(Reason.EPOCH_VOTE, "its device had declared another genesis in this term before")
         takeover = _proposer_problem(act, claim, ballot)
@@ -242,16 +260,16 @@ class _Fold:
         return tuple(sorted(set().union(*attested, {device for device, _ in late})))
 
 
-def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
+def genesis_problem(
+    act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None, witnesses: Witnesses
+) -> str:
     """Return what is wrong with a genesis, as it is written, and against the epoch that it follows; "" if nothing."""
     if claim.previous != (previous.snapshot if previous else b""):
         return _unfit(f"it does not follow the final epoch {config.number - 1}")
-    seen = all(
-        seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
-        for feed, seq in chain(claim.control.items(), previous.control.items() if previous else ())
-    )
-    if not seen:
-        return _unfit("it has not seen itself all of its control timeframe")
+    # Who declares a snapshot again may not have seen blocks in it that are beyond a fork, but a genesis that has.
+    known = witnesses.get((claim.control_hash, claim.control.encode()), {})
+    if not _sees_control(act, claim, previous) and not any(act.place.sees(Position(*at)) for at in known.items()):
+        return _unfit("neither it nor a genesis that it has seen has seen all of its control timeframe")
     if previous is None:
         return ""
     if any(seq < previous.control.get(feed, -1) for feed, seq in claim.control.items()):
@@ -261,6 +279,14 @@ def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous
     if claim.created_ms < previous.created_ms:
         return _unfit(f"it was created before epoch {previous.number}")
     return ""
+
+
+def _sees_control(act: Act, claim: EpochGenesis, previous: FinalEpoch | None) -> bool:
+    """True if a genesis has itself seen all of its control timeframe, and of that of the epoch before."""
+    return all(
+        seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
+        for feed, seq in chain(claim.control.items(), previous.control.items() if previous else ())
+    )
 
 
 def _unfit(text: str) -> str:

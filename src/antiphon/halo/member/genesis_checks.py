@@ -36,7 +36,8 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     assert isinstance(said, EpochGenesis)
     claim = folded(said, chain.last)
     within = machine.at(claim.control, claim.control_hash)
-    reason = genesis_problem(act, said, chain.open.config, chain.last) or machine.rights.open_control(claim.control)
+    reason = genesis_problem(act, said, chain.open.config, chain.last, chain.witnesses)
+    reason = reason or machine.rights.open_control(claim.control)
     if reason:
         return reason
     if machine.rights.rests_on(act):

@@ -488,7 +488,11 @@ class Membership:
         if self.control is None:
             raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
         seen, seq = self.machine.entries(), self.machine.length(self.control.feed)
-        place = {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}
+        last = self.machine.last(self.control.feed)
+        place = {} if last is None else dict(last.place.seen)  # which may be beyond a fork that was found since
+        for entry in seen:
+            if entry.feed != self.control.feed:
+                place[entry.feed] = max(entry.seq, place.get(entry.feed, -1))
         return Act(
             Stamp(1 + max((entry.lamport for entry in seen), default=0), self.control.feed, seq),
             Place(self.control.feed, seq, place),
@@ -496,6 +500,7 @@ class Membership:
             claim,
             signers,
             expires_ms,
+            after=last,
         )
 
     def now_ms(self) -> int:

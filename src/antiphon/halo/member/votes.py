@@ -22,7 +22,8 @@ def declare(member: Membership, genesis: EpochGenesis, *, recovered: bool) -> St
     member.look_around()
     chain = _chain(member, recovered)
     device = bytes(member.device.key)
-    genesis = replace(genesis, control_hash=member.machine.control_hash(genesis.control))
+    if not genesis.control_hash:  # one that is declared again keeps its own: it may rest on other branches
+        genesis = replace(genesis, control_hash=member.machine.control_hash(genesis.control))
     written = moved(genesis, chain.last)
     act = member.draft(written, frozenset({device}))
     _check(member, voting.may_declare(chain, device, genesis) or scrutinise(member.machine, act, member.now_ms()))

@@ -91,28 +91,31 @@ def _differs(store: FeedReader, record: FeedRecord, cut: FeedCut) -> bool:
 
 def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
     """Return why a cut must not be attested; "" if it may be. All blocks of the cut must be here."""
+    reach = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+    reach |= {entry.feed: entry.seq + 1 for entry in engine.authority.entries()}
     for feed, length in sorted(genesis.cut.items()):
         lane = engine.delivery.lanes.get(feed)
         if lane is not None and length > lane.state.base:
-            reason = _feed(engine, lane, length, genesis)
+            reason = _feed(engine, lane, length, genesis, reach)
             if reason:
                 return f"feed {feed.hex()[:8]}: {reason}"
     return ""
 
 
-def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str:
+def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis, reach: Mapping[bytes, int]) -> str:
     if engine.store.block(lane.feed, length - 1).flags & Flag.MORE:
         return "the cut falls into a batch"
-    if not all(_covered(engine, genesis, *seen) for seen in lane.seen_at(length - 1).items()):
+    if not all(_covered(engine, genesis, reach, *seen) for seen in lane.seen_at(length - 1).items()):
         return "its messages refer to control blocks that the epoch does not cover"
     for seq, entries in advances(engine.store, lane.feed, lane.state.base, length):
         for entry in entries:
-            if not _covered(engine, genesis, entry.feed, entry.seq):
+            if not _covered(engine, genesis, reach, entry.feed, entry.seq):
                 return f"the cut is not closed: block {seq} saw block {entry.seq} of feed {entry.feed.hex()[:8]}"
     return ""
 
 
-def _covered(engine: Engine, genesis: EpochGenesis, feed: bytes, seq: int) -> bool:
-    if seq >= engine.authority.fork_end(feed):  # beyond a fork, peers may hold different blocks
+def _covered(engine: Engine, genesis: EpochGenesis, reach: Mapping[bytes, int], feed: bytes, seq: int) -> bool:
+    """True if a block that was seen is in the epoch, or is on a branch: beyond a fork, or beyond what is delivered."""
+    if seq >= min(reach.get(feed, 0), engine.authority.fork_end(feed)):
         return True
     return genesis.control.includes(feed, seq) if engine.authority.is_control(feed) else seq < genesis.cut.get(feed, 0)

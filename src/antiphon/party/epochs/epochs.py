@@ -155,8 +155,10 @@ class Epochs:
                 genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw, maker)
                 try:
                     with self._party.locked():
+                        machine = self._member.machine
+                        rests_on = genesis.control_hash or machine.control_hash(genesis.control)
+                        genesis = replace(genesis, control_hash=rests_on)
                         self._member.declare(genesis)
-                        genesis = replace(genesis, control_hash=self._member.machine.control_hash(genesis.control))
                     break
                 except NotAuthorised:
                     tries -= 1

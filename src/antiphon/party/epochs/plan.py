@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.acts.act import Place
 from antiphon.halo.control.machine import PartyMachine
@@ -34,9 +36,7 @@ def declared_again(chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesi
     """Return the genesis that endorsers attested in an earlier term, unchanged but for the new term."""
     known = voting.declared(chain, snapshot)
     assert known is not None  # or it would not be this device's turn
-    return EpochGenesis(
-        term, known.number, known.previous, known.cut, known.control, snapshot, known.created_ms, known.models
-    )
+    return replace(known, term=term)
 
 
 def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:
