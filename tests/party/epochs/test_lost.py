@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,3 +131,27 @@ def test_what_is_no_snapshot_is_put_aside_like_one_that_is_lost(alice: Peer, bob
     assert "cannot be read" in bob.party.why_rebuilt
     assert bob.epochs.number == 1, "the snapshot of the epoch itself is here"
     assert bob.snapshots() == before
+
+
+def test_an_item_store_from_before_a_feed_that_was_pruned_is_made_anew(
+    peers: Peers, alice: Peer, bob: Peer, tmp_path: Path
+) -> None:
+    """A crash takes the item store back to an epoch without Carol; her feed is pruned since, and Bob has seen it."""
+    epoch(peers)
+    bob.party.close()
+    older = shutil.copy(bob.folder / "items.db", tmp_path)
+    bob.party = bob._run()
+    note(peers.add("carol"), "in the next epoch")
+    epoch(peers)
+    later = note(bob, "after it")
+    bob.epochs.prune()
+    before = bob.snapshots()
+    bob.party.close()
+    shutil.copy(older, bob.folder)
+    bob.party = bob._run()
+    assert bob.party.why_rebuilt == "the feeds are not those that it was made from"
+    assert bob.epochs.number == 3
+    assert bob.snapshots() == before
+    bob.party.item(later.id).edit("set", "title", "he goes on")
+    peers.settle()
+    same(*peers.all)

@@ -120,7 +120,7 @@ class PartyProcessor:
                 return
             items = self._open_items()
             try:
-                why = items.why_rebuilt or why_rebuild(items, self.store)
+                why = items.why_rebuilt or why_rebuild(items, self.store, self.key)
                 if why:
                     items.clear()
                 base, lost = choose_base(items, self.authority, self.blobs, self.key)

@@ -9,10 +9,13 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.ports import Items, LaneState
 
 
-def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
-    """True if the delivered messages are those that the feeds hold."""
-    records = {record.feed: record for record in store.feeds()}
-    for lane in lanes:
+def agrees(lanes: Iterable[LaneState], store: FeedReader, party: bytes) -> bool:
+    """True if the delivered messages are those that the feeds of a party hold."""
+    records = {record.feed: record for record in store.feeds(party)}
+    known = {lane.feed: lane for lane in lanes}
+    if any(record.start and record.feed not in known for record in records.values()):
+        return False  # pruned, and the item store is older than its first message here
+    for lane in known.values():
         record = records.get(lane.feed)
         if lane.position > lane.base and (record is None or lane.position > record.length):
             return False
@@ -24,13 +27,15 @@ def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
     return True
 
 
-def why_rebuild(items: Items, store: FeedReader) -> str:
+def why_rebuild(items: Items, store: FeedReader, party: bytes) -> str:
     """Return why an item store must be rebuilt; empty if it need not be."""
     try:
         lanes = items.lanes()
+        if not lanes and items.base() is None:
+            return ""  # it is empty
     except InvalidInput as error:
         return str(error)
-    return "" if agrees(lanes, store) else "the feeds are not those that it was made from"
+    return "" if agrees(lanes, store, party) else "the feeds are not those that it was made from"
 
 
 def has_begun(lane: LaneState, store: FeedReader) -> bool:
