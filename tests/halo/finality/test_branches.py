@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.halo.finality.test_epoch_chain import NOW, cid, meet, party
 
+from antiphon.core.errors import MissingBlocks
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.fork import Fork
 from antiphon.halo.acts.act import Act
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import EpochGenesis, Equivocated, Policy, Role
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Equivocated, Policy, Role
 from antiphon.halo.member.genesis_checks import scrutinise
+from antiphon.model.model import Discard
+from antiphon.party.epochs.plan import plan_of
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 
-def forked() -> tuple[list[Actor], Actor]:
-    """Alice decides alone; Bob, an owner, signs two histories of his control feed, with another policy in each."""
+def forked(*, alone: bool = True) -> tuple[list[Actor], Actor]:
+    """Alice decides, alone or with Eve; Bob, an owner, signs two histories, with another policy in each."""
     rehearsal = Rehearsal()
     alice = rehearsal.founder("alice")
     bob, eve = rehearsal.actor("bob"), rehearsal.actor("eve")
@@ -25,7 +29,8 @@ def forked() -> tuple[list[Actor], Actor]:
         actor.hear(alice)
         actor.join()
         alice.hear(actor)
-    alice.write(Policy(attesters=(bytes(alice.device.key),), generator=bytes(alice.device.key)))
+    deciders = sorted(bytes(actor.device.key) for actor in ((alice,) if alone else (alice, eve)))
+    alice.write(Policy(attesters=tuple(deciders), generator=bytes(alice.device.key)))
     meet(alice, bob, eve)
     other = Rehearsal()
     other.genesis_feed = rehearsal.genesis_feed
@@ -98,6 +103,60 @@ def test_evidence_that_an_epoch_has_already_need_not_be_in_it_twice() -> None:
     assert "lacks the evidence of a fork" in told[1]
 
 
-def genesis(actor: Actor, control: Timeframe) -> EpochGenesis:
+def genesis(actor: Actor, control: Timeframe, snapshot: bytes = b"") -> EpochGenesis:
     heads = actor.machine.control_hash(control)
-    return EpochGenesis(0, 1, b"", {}, control, cid("one"), NOW, control_hash=heads)
+    return EpochGenesis(0, 1, b"", {}, control, snapshot or cid("one"), NOW, control_hash=heads)
+
+
+def two_proposals(*, alone: bool) -> tuple[PartyMachine, list[EpochGenesis]]:
+    """Alice and Eve declare an epoch each, with one control timeframe, and have seen another branch of Bob's feed."""
+    (alice, bob, eve), _ = forked(alone=alone)
+    twin = bob.fork()
+    bob.write(Policy(message_count=1))
+    twin.write(Policy(message_count=2))
+    control = bob.machine.timeframe()
+    geneses: list[EpochGenesis] = []
+    for actor, branch in ((alice, bob), (eve, twin)):
+        actor.machine.add(branch.written)
+        geneses.append(genesis(actor, control, cid(f"{len(geneses)}")))
+        actor.write(geneses[-1])
+    return shown(bob, twin, alice, eve), geneses
+
+
+def shown(bob: Actor, twin: Actor, *others: Actor) -> PartyMachine:
+    """A machine that has both branches, and all that others wrote."""
+    machine = PartyMachine(bob.machine.party, bob.machine.genesis_feed)
+    for actor in (*others, bob):
+        machine.add(actor.written)
+    machine.show(twin.raw[-1])
+    return machine
+
+
+def test_a_plan_is_judged_on_the_branch_that_its_genesis_rests_on() -> None:
+    """Both name the same positions: without the hash, the first that was found was taken for both."""
+    machine, geneses = two_proposals(alone=False)
+    assert len({found.control_hash for found in geneses}) == 2
+    assert [plan_of(machine, found).discard for found in geneses] == [Discard(NOW, 0, 1), Discard(NOW, 0, 2)]
+    assert [plan_of(machine, found).control_hash for found in geneses] == [found.control_hash for found in geneses]
+
+
+def test_a_branch_that_no_epoch_holds_is_not_taken_for_the_one_that_is_final() -> None:
+    machine, geneses = two_proposals(alone=True)
+    assert len(machine.epochs().final) == 1
+    assert plan_of(machine, geneses[0]).discard == Discard(NOW, 0, 1)
+    with pytest.raises(MissingBlocks):
+        plan_of(machine, geneses[1])
+
+
+def test_the_verdict_on_one_branch_is_not_that_on_the_other() -> None:
+    """Two acts of one feed have the same stamp, on two branches: one is about an epoch that cannot come yet."""
+    (alice, bob, eve), _ = forked()
+    twin = bob.fork()
+    bob.write(EpochRefusal(0, 1, cid("one"), reason="no"))
+    twin.write(EpochRefusal(0, 9, cid("one"), reason="no"))
+    machine = shown(bob, twin, alice, eve)
+    told = {act.claim.number: act for act in machine.acts() if isinstance(act.claim, EpochRefusal)}
+    one, other = told[1], told[9]
+    assert one.stamp == other.stamp
+    assert "not final yet" in machine.epochs().reason(other)
+    assert "not final yet" not in machine.epochs().reason(one)

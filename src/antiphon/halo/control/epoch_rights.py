@@ -83,7 +83,8 @@ class EpochRights:
         }
         found += [self._paths.of_genesis(one.genesis, one.digest, chain.final) for one in proposals.values()]
         held = tuple(act for act in self._machine.held() if control.includes(*act.position))
-        if {act.stamp.feed for act in held if control.get(act.stamp.feed) == act.stamp.seq} >= missing:
+        whole = {act.stamp.feed for act in held if control.get(act.stamp.feed) == act.stamp.seq} >= missing
+        if whole and control_hash in (b"", self._paths.canonical_hash(control, held)):
             found.append(held)
         known = next((strays for strays in found if not isinstance(strays, str)), None)
         if known is None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from antiphon.core.reasons import Reason, because
-from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Void
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import (
@@ -44,7 +43,7 @@ class EpochChain:
     refused: tuple[Void, ...]  # geneses and votes that do not count, by stamp
     votes: tuple[tuple[bytes, ...], ...]  # for each final epoch: the devices that have attested its snapshot
     conflict: str = ""  # more attesters have lied than the policy allows for
-    reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # of `refused`, by stamp
+    reasons: Mapping[bytes, str] = field(compare=False, repr=False, kw_only=True)  # by block: branches share stamps
     ballot: Ballot = field(compare=False, repr=False, kw_only=True)
     feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
     decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # electorates of final epochs
@@ -58,7 +57,7 @@ class EpochChain:
 
     def reason(self, act: Act) -> str:
         """Return why an act does not count; "" if it does."""
-        return self.reasons.get(act.stamp, "")
+        return self.reasons.get(act.hash, "")
 
     def differs(self, number: int, snapshot: bytes) -> bool:
         """True if another snapshot than this one is final for a number: only if attesters have lied."""
@@ -152,7 +151,7 @@ class _Fold:
             refused,
             tuple(votes),
             "; ".join(conflicts),
-            reasons={void.stamp: void.reason for void in refused},
+            reasons={act.hash: reason for act, reason in self._void.items()},
             ballot=ballot,
             feeds=self._devices,
             decided=tuple(decided),

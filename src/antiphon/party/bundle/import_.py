@@ -195,7 +195,7 @@ class Bundle:
         last = chain.last
         if last is None or last.snapshot != snapshot:
             raise BadEncoding(f"snapshot {snapshot} is not that of the last final epoch of its control feeds")
-        wanted, votes = policy_at(self.machine, last.control).attestations_min, len(chain.votes[-1])
+        wanted, votes = policy_at(self.machine, last.control, last.control_hash).attestations_min, len(chain.votes[-1])
         if votes < wanted:
             raise NotAuthorised(
                 f"epoch {last.number} has {votes} attestations, and policy wants {wanted}; get a file from a peer with "

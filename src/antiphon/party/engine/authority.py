@@ -122,7 +122,7 @@ class OpenAuthority:
         """Return None: there are no epochs."""
         return None
 
-    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+    def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
         """Return this authority, whose verdicts are the same in every timeframe."""
         return self
 
@@ -253,13 +253,13 @@ class PartyAuthority:
         last = chain.last
         if last is None:
             return None
-        policy = self._machine.at(last.control).policy(Place(b"", 0, dict(last.control)))
+        policy = self._machine.at(last.control, last.control_hash).policy(Place(b"", 0, dict(last.control)))
         enough = len(chain.votes[-1]) >= policy.attestations_min
         return last if enough else None
 
-    def epoch_judge(self, control: Timeframe) -> EpochJudge:
-        """Return the judge of messages by the control state at this timeframe."""
-        return _AtEpoch(self._machine.at(control))
+    def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
+        """Return the judge of messages by the control state at this timeframe, on the branch that the hash tells."""
+        return _AtEpoch(self._machine.at(control, control_hash))
 
     def wrote(self, before: int, after: int) -> None:
         """Skip this device's own write to its data feed in the next `refresh`, if no other write came between."""

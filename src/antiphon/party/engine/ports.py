@@ -116,8 +116,11 @@ class Authority(EpochJudge, Known, Protocol):
     def final_epoch(self) -> FinalEpoch | None:
         """Return the last final epoch if a peer that cannot recompute it may trust it; else None."""
 
-    def epoch_judge(self, control: Timeframe) -> EpochJudge:
-        """Return the judge of messages in an epoch that names this control timeframe."""
+    def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
+        """Return the judge of messages in an epoch that names this control timeframe.
+
+        Beyond a fork of a control feed there are several blocks at a position: the hash in the genesis tells which.
+        """
 
     def wrote(self, before: int, after: int) -> None:
         """Take note that this device wrote to its data feed, and of the feed store's transaction numbers around it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -209,14 +209,17 @@ class Epochs:
             made = self._compute(plan, captured, maker)
         previous = last.snapshot if last is not None else b""
         models = tuple(ModelKey(*key) for key in plan.models)
-        return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
+        made_of = plan.cut, plan.control, made.cid, plan.created_ms, models, plan.control_hash
+        return EpochGenesis(term, number, previous, *made_of)
 
     def _planned(
         self, number: int, cut: dict[bytes, int], control: Timeframe, created_ms: int, models: tuple[ModelPin, ...]
     ) -> EpochPlan:
         policy = self.policy(control)
         discard = Discard(created_ms, policy.message_age_ms, policy.message_count)
-        return EpochPlan(number, cut, control, created_ms, models, discard, policy.deleted_epochs)
+        with self._party.locked():
+            heads = self._member.machine.control_hash(control)
+        return EpochPlan(number, cut, control, created_ms, models, discard, policy.deleted_epochs, heads)
 
     def _plan_of(self, declared: Declared) -> EpochPlan:
         with self._party.locked():
@@ -238,7 +241,7 @@ class Epochs:
         self._cancelled.clear()
         self._check(plan.number)
         with self._party.locked() as engine:
-            judge = engine.authority.epoch_judge(plan.control)
+            judge = engine.authority.epoch_judge(plan.control, plan.control_hash)
         held = capture(self._party) if captured is None else nullcontext(captured)
         try:
             with self._blobs.putting(), held as (engine, lanes, items):

@@ -15,13 +15,13 @@ from antiphon.model.model import Discard
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 
 
-def policy_at(machine: PartyMachine, control: Timeframe) -> Policy:
-    """Return the party's policy at a timeframe of its control feeds."""
+def policy_at(machine: PartyMachine, control: Timeframe, control_hash: bytes = b"") -> Policy:
+    """Return the party's policy at a timeframe of its control feeds; beyond a fork the hash tells the branch."""
     now = machine.authority
     if machine.parent is None and not now.forks and control == machine.timeframe():
         now.settle()  # that timeframe is the present: no second judge is needed
         return now.policy(Place(b"", 0, dict(control)))
-    return machine.at(control).policy(Place(b"", 0, dict(control)))
+    return machine.at(control, control_hash).policy(Place(b"", 0, dict(control)))
 
 
 def common_control(machine: PartyMachine) -> Timeframe:
@@ -41,7 +41,7 @@ def declared_again(chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesi
 
 def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:
     """Return the plan to compute the snapshot of a declared epoch."""
-    policy = policy_at(machine, declared.control)
+    policy = policy_at(machine, declared.control, declared.control_hash)
     return EpochPlan(
         declared.number,
         dict(declared.cut),
@@ -50,4 +50,5 @@ def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> Epoch
         tuple((key[0], key[1], key[2]) for key in declared.models),
         Discard(declared.created_ms, policy.message_age_ms, policy.message_count),
         policy.deleted_epochs,
+        declared.control_hash,
     )

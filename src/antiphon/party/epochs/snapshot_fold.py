@@ -58,6 +58,7 @@ class EpochPlan:
     models: tuple[ModelPin, ...]  # items of these models are reified; items of all others are kept raw
     discard: Discard
     deleted_epochs: int = 0  # a deleted item is dropped after this many epochs; 0: never
+    control_hash: bytes = b""  # which blocks the control timeframe names, if a control feed is forked
 
 
 @dataclass(slots=True)

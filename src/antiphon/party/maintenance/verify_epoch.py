@@ -183,7 +183,7 @@ class _Recomputation:
         store, authority = self._given.store, PartyAuthority(self._given.store, self._given.machine)
         with self._given.locked():
             plan = plan_of(self._given.machine, epoch)
-            judge = authority.epoch_judge(plan.control)
+            judge = authority.epoch_judge(plan.control, plan.control_hash)
         lacking = [*self._code(plan), *_blocks(store, plan, base)]
         lacking = lacking or list(_bodies(store, plan, base, judge))
         if lacking:

@@ -107,7 +107,7 @@ def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
             raise InvalidInput(f"party {party.hex()[:8]} has no final epoch {number}; {len(chain)} are final")
         epoch = plan_of(machine, chain[number - 1]) if isinstance(wanted, int) else wanted
         base = _base(chain[number - 2].snapshot if number > 1 else b"", blobs, party, number - 1)
-        judge = authority.epoch_judge(epoch.control)
+        judge = authority.epoch_judge(epoch.control, epoch.control_hash)
         lanes = []
         states_at = lanes_at(store, authority.is_control, base, epoch.cut)
         for state in states_at:
@@ -164,7 +164,7 @@ def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         base = _base(plan.base, overlay, plan.party, plan.number)
         _, authority = _party(store, plan.party)
         lanes = lanes_at(store, authority.is_control, base, plan.epoch.cut)
-        judge = authority.epoch_judge(plan.epoch.control)
+        judge = authority.epoch_judge(plan.epoch.control, plan.epoch.control_hash)
         made = _Trees(rows, plan.party, plan.epoch, base, lanes, None, store, ModelFactory(), judge, overlay).run()
         yield from _batches(overlay, made.cid)
 
