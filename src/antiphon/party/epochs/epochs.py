@@ -155,9 +155,6 @@ class Epochs:
                 genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw, maker)
                 try:
                     with self._party.locked():
-                        machine = self._member.machine
-                        rests_on = genesis.control_hash or machine.control_hash(genesis.control)
-                        genesis = replace(genesis, control_hash=rests_on)
                         self._member.declare(genesis)
                     break
                 except NotAuthorised:
