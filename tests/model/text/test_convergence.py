@@ -34,6 +34,7 @@ class Naive:
 
     def __init__(self) -> None:
         self.nodes: dict[Id, tuple[Id, bool, str]] = {}
+        self.stand_ins: dict[Id, tuple[Id, bool, str]] = {}
         self.deleted: set[Id] = set()
         self.ranges: list[tuple[bytes, int, int]] = []
         self.marks: list[tuple[tuple[int, bytes, int, int], str, bytes | None, Anchor, Anchor]] = []
@@ -60,20 +61,24 @@ class Naive:
                 self.marks.append(((*message.stamp, nth), mark.name, mark.value, mark.start, mark.end))
 
     def order(self) -> list[Id]:
-        lefts: dict[Id, list[Id]] = {}
-        rights: dict[Id, list[Id]] = {}
-        for node, (parent, left, _) in sorted(self.nodes.items()):
-            (lefts if left else rights).setdefault(parent, []).append(node)
-
-        def walk(node: Id) -> list[Id]:
-            found = [below for child in lefts.get(node, []) for below in walk(child)]
-            found.append(node)
-            return found + [below for child in rights.get(node, []) for below in walk(child)]
-
-        return [node for node in walk(ROOT) if node != ROOT]
+        """The elements, and stand-ins for missing parents: each after the last element of its feed that has a place."""
+        placed = walk(self.nodes)
+        parents = {parent for parent, _, _ in self.nodes.values()}
+        missing = parents - self.nodes.keys() - {ROOT}
+        self.stand_ins = {
+            (feed, clock): (
+                max([node for node in placed if node[0] == feed and node[1] < clock], default=ROOT),
+                False,
+                "",
+            )
+            for feed, clock in missing
+        }
+        return walk(self.nodes | self.stand_ins)
 
     def shown(self, node: Id) -> bool:
         feed, clock = node
+        if node in self.stand_ins:
+            return False
         covered = any(feed == other and low <= clock <= high for other, low, high in self.ranges)
         return not covered and node not in self.deleted
 
@@ -103,6 +108,21 @@ class Naive:
                         values[name] = read_mark_value(value)
             found.append(values)
         return found
+
+
+def walk(nodes: dict[Id, tuple[Id, bool, str]]) -> list[Id]:
+    """The elements of a tree that can be reached from its root, in the order of the document."""
+    lefts: dict[Id, list[Id]] = {}
+    rights: dict[Id, list[Id]] = {}
+    for node, (parent, left, _) in sorted(nodes.items()):
+        (lefts if left else rights).setdefault(parent, []).append(node)
+
+    def below(node: Id) -> list[Id]:
+        found = [one for child in lefts.get(node, []) for one in below(child)]
+        found.append(node)
+        return found + [one for child in rights.get(node, []) for one in below(child)]
+
+    return [node for node in below(ROOT) if node != ROOT]
 
 
 def feed_of(name: int) -> bytes:
@@ -242,6 +262,7 @@ def test_every_delivery_order_gives_one_state_and_that_of_a_naive_tree(seed: int
     for state in world.replicas:
         check_structure(state)
         assert TEXT.value(state) == TEXT.value(first)
+        assert TEXT.value(TEXT.restore(TEXT.snapshot(state))) == TEXT.value(state)
         assert TEXT.snapshot(state) == TEXT.snapshot(first)
         assert TEXT.spans(state) == TEXT.spans(first)
     check_structure(TEXT.restore(TEXT.snapshot(first)))

@@ -4,6 +4,7 @@ Start reading at `fugue` for the tree of elements and at `model` for the command
 
 model            `TextModel`: commands, reading, cursors, and the model interface
 fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, positions
+orphans          where insertions are shown whose parent is not here
 edges            the first and the last run of a subtree, without walking down to it
 clock_order      `ClockOrder`: the runs of one writer by clock
 runs             runs of elements, and leaves of runs, in which a sequence is stored

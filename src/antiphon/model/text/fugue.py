@@ -25,6 +25,7 @@ from antiphon.model.text.runs import (
     high_of,
     low_of,
     next_to,
+    unit_start,
 )
 
 BURIED_MIN = 64  # runs that a deletion visits; the ranges of one that visits more are not visited again
@@ -34,7 +35,7 @@ _NOBODY = Writer(b"")
 class Sequence:
     """Writers, and their runs in the order of the document, after a root that is no element."""
 
-    __slots__ = ("cursor", "cursor_start", "head", "length", "root", "writers")
+    __slots__ = ("cursor", "cursor_start", "head", "length", "orphans", "root", "writers")
 
     def __init__(self) -> None:
         self.writers: dict[bytes, Writer] = {}
@@ -42,6 +43,7 @@ class Sequence:
         self.head = self.root.leaf = Leaf()
         self.head.runs.append(self.root)
         self.length = 0  # length of the text shown
+        self.orphans = 0  # insertions that wait for their parents
         self.cursor: Leaf | None = None  # the leaf of the last lookup by position
         self.cursor_start = 0  # the length of the text shown before that leaf
 
@@ -90,7 +92,8 @@ class Sequence:
                 assert unit.above is not None
                 unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
                 units = unit.writer.units
-                units.insert(bisect_left(units, unit.start, key=_unit_start), unit)
+                units.insert(bisect_left(units, unit.start, key=unit_start), unit)
+                self.orphans += 1
                 continue
             # Elements that waited may lie between the clocks of a run. So only new elements may extend a run.
             self._integrate(unit, parent, fresh and unit.item is None)
@@ -121,9 +124,10 @@ class Sequence:
         if unit.length >= len(waiting):
             found = [clock for clock in waiting if clock in clocks]
         woken = [waiter for clock in found for waiter in waiting.pop(clock)]
+        self.orphans -= len(woken)
         for waiter in woken:
             units = waiter.writer.units
-            del units[bisect_left(units, waiter.start, key=_unit_start)]
+            del units[bisect_left(units, waiter.start, key=unit_start)]
         return woken
 
     def _integrate(self, unit: Unit, parent: Run, may_extend: bool) -> None:
@@ -277,8 +281,8 @@ class Sequence:
 
     def _delete_waiting(self, writer: Writer, ranges: Ranges[tuple[int, int]]) -> int:
         """Delete waiting elements of a writer, in ascending ranges; return the number of insertions visited."""
-        first = max(bisect_right(writer.units, ranges[0][0], key=_unit_start) - 1, 0)
-        end = bisect_right(writer.units, ranges[-1][1], key=_unit_start)
+        first = max(bisect_right(writer.units, ranges[0][0], key=unit_start) - 1, 0)
+        end = bisect_right(writer.units, ranges[-1][1], key=unit_start)
         for unit in writer.units[first:end]:
             low = bisect_left(ranges, unit.start, key=high_of)
             high = bisect_right(ranges, unit.start + unit.length - 1, key=low_of)
@@ -420,7 +424,3 @@ class Sequence:
 
 def _key(run: Run) -> tuple[bytes, int]:
     return run.key
-
-
-def _unit_start(unit: Unit) -> int:
-    return unit.start

@@ -42,11 +42,15 @@ class Segment(NamedTuple):
 class TextState(Sequence):
     """A sequence and its marks. `copies` serves the undo of this session, and is in no snapshot."""
 
-    __slots__ = ("copies", "marks")
+    __slots__ = ("copies", "copy", "marks", "missing")
 
     def __init__(self) -> None:
         super().__init__()
         self.marks: dict[tuple[str, Anchor, Anchor], KeptMark] = {}
+        self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
+        self.missing: dict[
+            bytes, int
+        ] = {}  # of such a copy, by feed: the greatest clock of an element that is not here
         self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # by feed and element: the clock of its copy
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:

@@ -41,6 +41,7 @@ from antiphon.model.text.codec import (
     read_mark_value,
 )
 from antiphon.model.text.marks import Places, TextState, anchor_after, anchor_before, segments
+from antiphon.model.text.orphans import current_copy, place_orphans, visible
 from antiphon.model.text.runs import LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit
 from antiphon.model.value import Reference, Value
 
@@ -62,6 +63,12 @@ class TextModel(Model[TextState]):
         return TextState()
 
     def apply(self, state: TextState, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        self._apply(state, mutation, stamp, void=void)
+        if state.copy is not None and (copy := current_copy(state, stamp.feed)) is not None:
+            self._apply(copy, mutation, stamp, void=void)
+            place_orphans(state, copy)
+
+    def _apply(self, state: TextState, mutation: bytes, stamp: Stamp, *, void: bool) -> None:
         if len(mutation) <= QUICK_SIZE_MAX and not void and self._apply_quickly(state, mutation, stamp):
             return
         ops = decode(mutation, stamp)
@@ -125,14 +132,15 @@ class TextModel(Model[TextState]):
     # -- reading
 
     def value(self, state: TextState) -> str:
-        return "".join([run.text for run in state.runs() if run.text is not None])
+        return "".join([run.text for run in visible(state).runs() if run.text is not None])
 
     def length(self, state: TextState) -> int:
         """Return the number of characters."""
-        return state.length
+        return visible(state).length
 
     def read(self, state: TextState, start: int, stop: int) -> str:
         """Return the text from `start` to before `stop`."""
+        state = visible(state)
         self._check_range(state, start, stop)
         return "".join(_text(run)[low:high] for run, low, high in shown(state, start, stop))
 
@@ -140,7 +148,7 @@ class TextModel(Model[TextState]):
         """Return embedded items with their positions, at which the text has U+FFFC."""
         found = []
         position = 0
-        for run in state.runs():
+        for run in visible(state).runs():
             if run.text is not None:
                 if run.item is not None:
                     found.append((position, ItemId(run.item)))
@@ -159,7 +167,7 @@ class TextModel(Model[TextState]):
         found: list[Span] = []
         following = 0
         values: dict[bytes, Value] = {}
-        for start, stop, winners in segments(state):
+        for start, stop, winners in segments(visible(state)):
             marks = {
                 name: _read_value(kept.mark.value, values)
                 for name, kept in sorted(winners.items())
@@ -196,6 +204,7 @@ class TextModel(Model[TextState]):
 
     def cursor(self, state: TextState, index: int, *, after: bool = False) -> bytes:
         """Return a place that survives edits: before the character at `index`, or after the one in front of it."""
+        state = visible(state)
         self._check_range(state, index, state.length)
         anchor = anchor_after(state, index) if after else anchor_before(state, index)
         return text_pb2.TextCursor(
@@ -211,7 +220,7 @@ class TextModel(Model[TextState]):
         if len(proto.feed) not in (0, 32) or proto.offset > OFFSET_MAX:
             raise BadEncoding("these bytes are no cursor of a text")
         anchor = Anchor(proto.feed, proto.lamport << OFFSET_BITS | proto.offset, proto.after)
-        index = Places(state).of(anchor)
+        index = Places(visible(state)).of(anchor)
         if index is None:
             raise InvalidInput("the cursor names a character that is not here yet")
         return index
@@ -232,6 +241,7 @@ class TextModel(Model[TextState]):
         """Replace `count` characters from `index` on, in one mutation, so that nobody sees an intermediate state."""
         if type(index) is not int or type(count) is not int or type(offset) is not int:
             raise InvalidInput(f"positions, counts and offsets are integers, not {index!r}, {count!r}, {offset!r}")
+        state = visible(state)
         self._check_range(state, index, index + count)
         checked(text)
         if not count and not text:
@@ -248,6 +258,7 @@ class TextModel(Model[TextState]):
 
     def embed(self, state: TextState, index: int, item: bytes, *, feed: bytes = b"", offset: int = 0) -> bytes:
         """Embed an item in front of the character at `index`."""
+        state = visible(state)
         self._check_range(state, index, state.length)
         draft = Draft(feed, offset)
         _insert(state, draft, index, "", ItemId(item))
@@ -276,6 +287,7 @@ class TextModel(Model[TextState]):
     def _mark(
         self, state: TextState, start: int, stop: int, name: str, value: bytes | None, expand: bool, feed: bytes
     ) -> bytes:
+        state = visible(state)
         self._check_range(state, start, stop)
         if start == stop:
             raise InvalidInput("a mark covers at least one character")
@@ -295,16 +307,16 @@ class TextModel(Model[TextState]):
     # -- undo
 
     def capture(self, state: TextState, mutation: bytes, stamp: Stamp) -> textundo.Captured:
-        return textundo.capture(state, self._ops(mutation, stamp))
+        return textundo.capture(visible(state), self._ops(mutation, stamp))
 
     def revert(self, state: TextState, captured: Any, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
-        return textundo.revert(state, captured, self._ops(mutation, stamp), stamp, feed)
+        return textundo.revert(visible(state), captured, self._ops(mutation, stamp), stamp, feed)
 
     def _ops(self, mutation: bytes, stamp: Stamp) -> Ops:
         return decode(mutation, stamp)
 
     def rehearse(self, state: TextState, chance: random.Random, feed: bytes) -> bytes:
-        length = state.length
+        length = visible(state).length
         start = chance.randint(0, length)
         stop = min(length, start + chance.randint(0, 5))
         act = chance.random()

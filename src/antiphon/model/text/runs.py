@@ -226,6 +226,11 @@ class Unit:
         self.pieces = kept
 
 
+def unit_start(unit: Unit) -> int:
+    """Return the first clock of an insertion."""
+    return unit.start
+
+
 class Leaf:
     """Some adjacent runs of the document, and the number of their elements that are shown."""
 

@@ -53,6 +53,7 @@ def decode(data: bytes) -> TextState:
     for row, writer in zip(proto.writers, writers, strict=True):
         _read_doomed(row, writer)
     _read_waiting(units)
+    state.orphans = len(units)
     _read_marks(state, proto, writers)
     if encode(state) != data:
         raise BadEncoding("text snapshot: not the canonical bytes of its state")

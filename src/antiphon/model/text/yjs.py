@@ -16,6 +16,7 @@ from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.model.text.codec import Draft, mark_value
 from antiphon.model.text.marks import TextState, anchor_after, anchor_before
 from antiphon.model.text.model import TextModel, shown
+from antiphon.model.text.orphans import visible
 from antiphon.model.text.runs import EMBED
 from antiphon.model.text.undo import delete_run
 from antiphon.model.value import Reference, Value
@@ -57,6 +58,7 @@ def export_update(state: TextState, *, name: str = "text") -> bytes:
 
 def import_update(state: TextState, update: bytes, *, feed: bytes = b"", name: str = "text") -> list[bytes]:
     """Return mutations that, applied in order, make the text equal to that of a Yjs document."""
+    state = visible(state)
     old = list(_chars(_TEXT.spans(state)))
     new = list(_chars(_read(update, name)))
     names = {kept.mark.name for kept in state.marks.values()} | {name for char in new for name, _ in char.marks}
