@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from tests.party.helpers import all_of, equal, guarding, sent
@@ -13,12 +14,14 @@ from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.rights import authorship
 from antiphon.model.access import AccessLog, Author
+from antiphon.model.epoch_fold import EpochItem, fold_on
+from antiphon.model.item_state import ItemState
 from antiphon.party.engine.authority import OpenAuthority
-from antiphon.party.engine.authors import Authors, author_at, touched
+from antiphon.party.engine.authors import NOBODY, Authors, author_at, touched
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
-from antiphon.party.engine.ports import LaneState, Posting
+from antiphon.party.engine.ports import AuthorRun, LaneState, Posting
 from antiphon.testing.peers import Peer, Peers
 
 FEED, GROUP, CONTROL = b"f" * 32, b"g" * 32, b"c" * 32
@@ -61,11 +64,43 @@ def test_what_changed_is_what_is_answered_otherwise_or_was_never_asked() -> None
     cutting = Cutting()
     authors = Authors(cutting)
     one = lane(20)
-    assert authors.changed([one]) == [(1, 0, 20), (1, 20, 30)]
+    assert authors.changed([one]) == [(1, 0, 30)]
     assert authors.changed([one]) == []
     cutting.shift = 1
-    assert authors.changed([one]) == [(1, 0, 20)]
+    assert authors.changed([one]) == [(1, 5, 6), (1, 9, 10)]
     assert authors.of(one, 5).groups == (GROUP,)
+
+
+def test_what_is_recorded_is_known_to_the_next_process() -> None:
+    cutting = Cutting()
+    authors = Authors(cutting)
+    one = lane(20, position=25)
+    authors.record(one)
+    assert one.state.authors == []  # nobody has asked
+    authors.of(one, 0)
+    authors.record(one)
+    one.state.position = 30
+    authors.record(one)
+    assert [(run.start, run.stop) for run in one.state.authors] == [(0, 5), (5, 9), (9, 20), (20, 30)]
+    later = Authors(cutting)
+    assert later.changed([one]) == []
+    cutting.shift = -1
+    assert later.changed([one]) == [(1, 4, 5), (1, 8, 9)]
+    later.forget([one])
+    assert one.state.authors == []
+
+
+def test_own_messages_that_were_folded_by_other_authors_are_asked_again() -> None:
+    cutting = Cutting()
+    authors = Authors(cutting)
+    one = lane(position=8)
+    own = authors.own(FEED, 3, {})
+    cutting.shift = 1
+    authors.record(one, 3, own)
+    assert one.state.authors == [AuthorRun(0, 8, NOBODY)]
+    assert authors.changed([one]) == [(1, 0, 8)]
+    authors.record(one, 3, authors.own(FEED, 3, {}))
+    assert authors.changed([one]) == []
 
 
 def test_items_that_have_messages_in_parts_of_feeds() -> None:
@@ -148,6 +183,7 @@ def test_control_news_fold_no_item_afresh_whose_authors_are_as_before(
     peers.sync()
     refolds.clear()
     alice.member.remove_from_group(GROUP, bob.key)
+    bob.party.item(note.id).edit("set", "late", True)  # folded as one of the group, and beyond the cut
     sent(bob, note, (Kind.CHANGE, guarding([bob.key])))
     peers.sync()
     assert refolds[note.id] > 0
@@ -180,3 +216,60 @@ def test_a_hostile_change_costs_no_more_than_any_message(
         alice.take(bob.ranges(alice.lengths()))
     assert (settled, refolds) == (0, Counter())
     assert len(alice.party.refused()) == 21
+
+
+def test_neither_an_opening_nor_an_epoch_folds_an_item_afresh_whose_authors_are_as_before(
+    peers: Peers, alice: Peer, bob: Peer, refolds: Counter[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert alice.member is not None
+    note = alice.party.create("antiphon/object")
+    note.restrict_writers(bob.key)
+    peers.sync()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    peers.sync()
+    alice.party.create("antiphon/object").edit("set", "of", "others")  # recorded beside, though nobody asks for it
+    note.edit("set", "own", True)
+    refolds.clear()
+    alice.member.admit(KeyPair.from_seed(b"x" * 32).key, [Role.READER])
+    alice.party.process()
+    alice.restart()
+    again: list[bytes] = []
+
+    def counted(known: ItemState | None, party: bytes, item: bytes, *rest: Any) -> EpochItem:
+        again.append(item)
+        return fold_on(known, party, item, *rest)
+
+    monkeypatch.setattr("antiphon.party.epochs.snapshot_fold.fold_on", counted)
+    alice.epochs.declare()
+    alice.restart()
+    assert (alice.epochs.number, refolds, again) == (1, Counter(), [])
+    assert alice.party.item(note.id).value == {"by": "bob", "own": True}
+    peers.sync()
+    for peer in (alice, bob):
+        peer.epochs.step()
+    assert bob.epochs.number == 1
+    assert bob.epochs.disagreement is None
+    equal(peers)
+
+
+def test_an_item_whose_authors_change_before_the_epoch_is_final_is_folded_on_it(
+    peers: Peers, alice: Peer, bob: Peer, refolds: Counter[bytes]
+) -> None:
+    """Bob writes as one of a group, Alice declares without knowing it, and learns it only then."""
+    assert alice.member is not None
+    note = alice.party.create("antiphon/object")
+    note.restrict_writers(GROUP)
+    alice.member.admit_to_group(GROUP, bob.key)
+    peers.sync()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    peers.sync()
+    alice.member.remove_from_group(GROUP, bob.key)
+    bob.party.item(note.id).edit("set", "late", True)
+    peers.pass_on(bob, alice)
+    alice.epochs.declare()
+    peers.sync()
+    for peer in (alice, bob):
+        peer.epochs.step()
+    assert [peer.epochs.number for peer in (alice, bob)] == [1, 1]
+    assert alice.snapshots() == bob.snapshots()
+    assert [peer.party.item(note.id).value for peer in (alice, bob)] == [{"by": "bob"}] * 2

@@ -6,7 +6,7 @@ In a lazy engine, messages wait here as columns until their item is opened (`cla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ PREFIXES = 1 << 64
 NOTES_MAX = 200_000
 SIZE_MAX = 64 << 20
 RUNS_MAX = 4096
+NOTES_AT_ONCE = 16_384  # messages made of columns at once: each takes some 500 bytes
 _CREDENTIAL = int(Kind.CREDENTIAL)
 _COLUMNS = ["kind", "lamport", "seq", "created_ms", "item"]
 NOT_AN_ITEM_MESSAGE = because(Reason.ITEM_MESSAGES_ONLY, "a data feed holds item messages only")
@@ -54,13 +55,29 @@ class Gathered:
     def groups(self, start: int = 0, stop: int = PREFIXES) -> Groups:
         """Group the messages by item, in the order of delivery, for items whose `prefix` is in [start, stop)."""
         groups: Groups = defaultdict(list)
-        taken = self._taken
         for place, (run, reasons) in enumerate(self._parts):
             which = None if (start, stop) == (0, PREFIXES) else _within(run, start, stop)
-            for item, note in _judged(run, reasons, which):
-                if not taken or taken.get(item, 0) <= place:
-                    groups[item].append(note)
+            self._add(groups, place, _judged(run, reasons, which))
         return groups
+
+    def steps(self) -> Iterator[Groups]:
+        """Yield what `groups` returns a few runs after the other, so that few messages are in memory at once."""
+        groups: Groups = defaultdict(list)
+        count = 0
+        for place, (run, reasons) in enumerate(self._parts):
+            self._add(groups, place, _judged(run, reasons, None))
+            count += run.high - run.low
+            if count >= NOTES_AT_ONCE:
+                yield groups
+                groups, count = defaultdict(list), 0
+        yield groups
+
+    def _add(self, groups: Groups, place: int, notes: Iterable[tuple[bytes, Note]]) -> None:
+        """Add the messages of a part that were not claimed."""
+        taken = self._taken
+        for item, note in notes:
+            if not taken or taken.get(item, 0) <= place:
+                groups[item].append(note)
 
 
 def _judged(run: Run, voids: list[Void], which: Indexes | None) -> list[tuple[bytes, Note]]:

@@ -22,12 +22,12 @@ from antiphon.model.access import Author
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY, Folded, ItemState, fold, system_item
 from antiphon.model.message import Note
-from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.authors import Authors, Steps
 from antiphon.party.engine.branch_geneses import BranchGeneses, choose
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
 from antiphon.party.engine.delivery import Delivery
-from antiphon.party.engine.demux import ItemDemuxer
+from antiphon.party.engine.demux import Gathered, ItemDemuxer
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.fold_times import FoldTimes
 from antiphon.party.engine.gc_pause import gc_paused
@@ -103,6 +103,8 @@ class Engine:
         self._refresh(news)
         with gc_paused():
             taken = self._deliver()
+        for lane in self.delivery.lanes.values():
+            self.authors.record(lane)
         self._processed = now
         self._rounds += 1
         return taken
@@ -201,13 +203,20 @@ class Engine:
         if len(items) - len(open_) > MANY and not self.batch_open:
             fold_many(self, gathered, items)
         else:
-            records = self.load([item for item in items if item not in open_])
-            for item, notes in gathered.groups().items():
-                entry = open_.get(item) or self.cache.put(self.entry_of(item, records.get(item)))
-                self.fold_in(entry, notes)
+            self._fold_gathered(gathered, open_)
             self._unsaved += gathered.count
+            del gathered  # a save takes memory of its own
             if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > MANY:
                 self.save()
+
+    def _fold_gathered(self, gathered: Gathered, open_: dict[bytes, Entry]) -> None:
+        """Fold gathered messages into the cache; `open_` has those of their items that are open."""
+        records = self.load([item for item in gathered.items() if item not in open_])
+        for groups in gathered.steps():
+            for item, notes in groups.items():
+                if item not in open_:
+                    open_[item] = self.cache.put(self.entry_of(item, records.pop(item, None)))
+                self.fold_in(open_[item], notes)
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
         """Fold messages into an open item. Return the verdicts. With `keep`, the item is saved with the next save."""
@@ -238,11 +247,13 @@ class Engine:
         """Record the feeds and seqs of messages in the postings of their item."""
         entry.post_all(notes, self.delivery.lanes)
 
-    def accept(self, lane: Lane, groups: dict[bytes, list[int]], first: int) -> None:
+    def accept(self, lane: Lane, groups: dict[bytes, list[int]], first: int, authors: Steps | None = None) -> None:
         """Count own messages, which were folded before they were written, and are on the disk now.
 
-        If this device lost its rights in between, they are void like any other message.
+        If this device lost its rights in between, they are void like any other message. `authors` are those that items
+        with access lists were folded by.
         """
+        self.authors.record(lane, first, authors)
         number = lane.state.number
         voids = list(self._judge.voids(lane, first, lane.state.position))
         for item, seqs in groups.items():

@@ -142,6 +142,14 @@ class Void(NamedTuple):
         return code_of(self.reason)
 
 
+class AuthorRun(NamedTuple):
+    """Messages [start, stop) of a feed that have one author, by a digest of what the author may be named by."""
+
+    start: int
+    stop: int
+    digest: bytes
+
+
 @dataclass(slots=True)
 class LaneState:
     """Saved state of a lane: how far a data feed is delivered, and by which rights."""
@@ -156,11 +164,13 @@ class LaneState:
     voids: list[Void] = field(default_factory=list)
     base: int = 0  # messages inside the base, which are not judged again
     base_lamport: int = 0  # of the last message inside the base
+    authors: list[AuthorRun] = field(default_factory=list)  # by which items with access lists were folded, up to a seq
 
     @property
     def mark(self) -> tuple[object, ...]:
         """Value that differs whenever the saved state does."""
-        return self.position, self.hash, self.fault, self.base, len(self.segments), tuple(self.voids)
+        judged = tuple(self.voids), tuple(self.authors)
+        return self.position, self.hash, self.fault, self.base, len(self.segments), judged
 
 
 class Posting(NamedTuple):

@@ -79,7 +79,7 @@ class Rejudge:
         saved = self._engine.saved  # waiting messages will be folded with the new authors
         guarded = {*saved.guarded(), *open_}
         if not guarded:
-            self._engine.authors.forget()
+            self._engine.authors.forget(self._engine.delivery.lanes.values())
             return set()
         parts = self._engine.authors.changed(self._engine.delivery.lanes.values())
         return touched(parts, ((item, saved.postings(item) + open_.get(item, [])) for item in guarded))
@@ -95,6 +95,7 @@ class Rejudge:
         state.position = end
         state.segments = state.segments.until(max(end, state.base + 1))
         state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
+        state.authors = [run._replace(stop=min(run.stop, end)) for run in state.authors if run.start < end]
         if end == state.base:
             cut = self._engine.base.feeds.get(state.feed) if self._engine.base is not None else None
             state.lamport, state.hash = (cut.lamport, cut.hash) if cut is not None else (0, bytes(32))

@@ -49,7 +49,10 @@ def capture(party: PartyProcessor) -> Iterator[Captured]:
     with party.locked() as engine:
         engine.save()
         states = [lane.state for lane in engine.delivery.lanes.values()]
-        lanes = [replace(state, segments=state.segments.copy(), voids=list(state.voids)) for state in states]
+        lanes = [
+            replace(state, segments=state.segments.copy(), voids=list(state.voids), authors=list(state.authors))
+            for state in states
+        ]
         view = engine.items.view()
         items = view.__enter__()
     try:

@@ -51,7 +51,8 @@ class ExternalSnapshotFold(EpochFold):
                 f"of epoch {self._plan.number} here: {what} differs; nothing is declared"
             )
         positions = {lane.feed: lane.state.position for lane in self._lanes}
-        return EpochSnapshot(self._made.cid, root, self._stale - set(gone), gone, self._found, positions)
+        stale = self._stale - set(gone)
+        return EpochSnapshot(self._made.cid, root, stale, gone, self._found, self._authored, positions)
 
     def _wanted(self, root: SnapshotRoot, deaths: Cid | None, feeds: Cid | None) -> SnapshotRoot:
         """The root as it must be. The tree of items was compared before, so it is taken from the given root."""

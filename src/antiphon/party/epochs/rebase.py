@@ -12,6 +12,7 @@ from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
 from antiphon.core.sightings import Sightings
 from antiphon.model import item_codec
 from antiphon.model.fold import keeps_tail
+from antiphon.party.engine.authors import Part, differing, touched
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE
 from antiphon.party.engine.epoch_base import EpochBase
@@ -58,14 +59,19 @@ def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: ChangesS
     """Move the engine onto a snapshot that was computed here. Its cut was all delivered, so few items change."""
     engine.save()
     stale = set(made.stale) | known.items
+    parts: list[Part] = []  # messages whose authors this device knows otherwise since the snapshot was computed
     for feed, cut in base.feeds.items():
         lane = engine.delivery.lanes.get(feed)
         if lane is not None:  # messages that became void, or valid again, since the snapshot was computed
             for start, stop in judged_differently(lane.state.voids, made.voids.get(feed, ()), cut.length):
                 stale |= engine.items_in(feed, max(start, lane.state.base), stop)
+            differ = differing(lane.state.authors, made.authors.get(feed, ()))
+            parts += [(lane.state.number, start, stop) for start, stop in differ]
         engine.delivery.rebase(feed, cut)
     positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
     stale |= _decisive(engine, known.positions, positions)
+    if parts:
+        stale |= touched(parts, ((item, engine.saved.postings(item)) for item in engine.saved.guarded()))
     engine.base = base
     with engine.saving() as put:
         gone = [item for item in made.gone if not _outside(engine, item)]

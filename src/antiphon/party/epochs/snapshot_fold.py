@@ -24,7 +24,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import keeps_tail
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
-from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.authors import Authors, differing, touched
 from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates, choose
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
@@ -32,7 +32,7 @@ from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge, changed, mark_void
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.message_lookup import read_run
-from antiphon.party.engine.ports import EpochJudge, ItemRow, Items, LaneState, Void
+from antiphon.party.engine.ports import AuthorRun, EpochJudge, ItemRow, Items, LaneState, Void
 from antiphon.party.engine.rejudge import decisive_in
 from antiphon.party.engine.yielding import in_order
 from antiphon.snapshot import tree
@@ -70,6 +70,7 @@ class EpochSnapshot:
     stale: set[bytes] = field(default_factory=set)  # items that must be folded again on the new base
     gone: list[bytes] = field(default_factory=list)  # deleted items that the snapshot has dropped
     voids: dict[bytes, list[Void]] = field(default_factory=dict)  # void ranges in the cut, by feed
+    authors: dict[bytes, list[AuthorRun]] = field(default_factory=dict)  # in the cut, if any item has an access list
     positions: dict[bytes, int] = field(default_factory=dict)  # how far each feed was delivered when it was computed
     states: States = field(default_factory=dict)  # decoded states of some items, for the next epoch
 
@@ -120,6 +121,7 @@ class EpochFold:
         self._dying: dict[bytes, bool] = {}  # by changed item: it is deleted or hidden
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
+        self._authored: dict[bytes, list[AuthorRun]] = {}
         self._read: dict[bytes, list[tuple[Span, int, int]]] = {}  # spans in the cut by feed, unless they are large
         self._read_size = 0
         self._states: States = {}
@@ -152,7 +154,8 @@ class EpochFold:
         )
         cid = self._blobs.put(root.encode(), DAG_CBOR)
         positions = {lane.feed: lane.state.position for lane in self._lanes}
-        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found, positions, self._states)
+        stale = self._stale - set(gone)
+        return EpochSnapshot(cid, root, stale, gone, self._found, self._authored, positions, self._states)
 
     def one(self, item: bytes) -> bytes | None:
         """Return the bytes that the snapshot would have of one item. Nothing is written."""
@@ -171,8 +174,25 @@ class EpochFold:
             self._found[lane.feed] = found = list(self._judge.voids(lane, lane.state.base, end))
             for start, stop in judged_differently(lane.state.voids, found, end):
                 self._unlike |= self._ids(lane.feed, start, stop)
+        self._unlike |= self._authored_differently()
         slow = self._beyond | self._unlike
         return touched, slow if self._items is not None else touched
+
+    def _authored_differently(self) -> set[bytes]:
+        """Return items with access lists that have messages whose authors differ from those that rows follow from.
+
+        Roles count in an access list, and this device may know newer ones than the control timeframe of the epoch.
+        """
+        guarded = [] if self._items is None else self._items.guarded()
+        if self._items is None or not guarded:
+            return set()
+        parts = []
+        for lane in self._lanes:
+            runs = self._authors.runs(lane, lane.state.base, self._plan.cut.get(lane.feed, 0))
+            self._authored[lane.feed] = runs
+            parts += [(lane.state.number, low, high) for low, high in differing(lane.state.authors, runs)]
+            self._check()
+        return touched(parts, ((item, self._items.postings(item)) for item in guarded)) if parts else set()
 
     def _sort(self, lane: Lane, end: int, touched: set[bytes]) -> None:
         """Note which items have messages in the cut, and which beyond it."""
@@ -262,8 +282,7 @@ class EpochFold:
         model = self._models.find(row.model, row.version)
         if model is None or row.opaque or (row.model, row.version) not in self._listed:
             return False
-        # An access list's verdicts depend on roles, and this device may know newer roles than the epoch's control.
-        if row.guarded or keeps_tail(model) or self._discards(model):
+        if keeps_tail(model) or self._discards(model):
             return False
         # The row may have been written by code with another snapshot format.
         return row.record is None or item_codec.summary(item_codec.snapshot_of_record(row.record)).codec == model.codec

@@ -297,7 +297,7 @@ class Batch:
         self._engine.lamport = self.lamport
         self._processor.moved.clear()
         try:
-            self._engine.accept(self._lane, self._seqs, written.first)
+            self._engine.accept(self._lane, self._seqs, written.first, self._own)
         except StoreError as error:
             # The messages are on the disk, so the caller must not write them again. The party stops; `resume` continues
             # from its item store.

@@ -20,11 +20,11 @@ from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, Store
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.sightings import Sightings
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.engine.ports import BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
+from antiphon.party.engine.ports import AuthorRun, BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings
 from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 
-FORMAT = "antiphon.items.5"
+FORMAT = "antiphon.items.6"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
@@ -398,6 +398,9 @@ def encode_lane(lane: LaneState) -> bytes:
     for void in lane.voids:
         reason = void.reason.encode()
         parts += [u64(void.start), u64(void.stop), u32(len(reason)), reason]
+    parts.append(u32(len(lane.authors)))
+    for run in lane.authors:
+        parts += [u64(run.start), u64(run.stop), u32(len(run.digest)), run.digest]
     return b"".join(parts)
 
 
@@ -413,8 +416,9 @@ def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
     if any(before >= after for before, after in pairwise(segments.starts)):
         raise BadEncoding(f"the state of feed {feed.hex()[:8]}: its segments do not ascend")
     voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
+    authors = [AuthorRun(reader.u64(), reader.u64(), reader.take(reader.u32())) for _ in range(_bounded(reader.u32()))]
     reader.done()
-    return LaneState(feed, number, position, lamport, last, fault, segments, voids, base, base_lamport)
+    return LaneState(feed, number, position, lamport, last, fault, segments, voids, base, base_lamport, authors)
 
 
 def _bounded(count: int) -> int:
