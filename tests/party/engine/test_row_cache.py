@@ -166,3 +166,29 @@ def test_what_is_taken_back_is_in_no_row(alice: Peer, taken: list[ItemRow]) -> N
         engine.save()
         record = engine.items.load([note.id])[note.id]
     assert item_codec.decode(record, alice.party.models).value == {"n": 7}
+
+
+def test_an_item_that_grows_is_not_saved_whole_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows cost no more than its messages; a save for every so many messages would cost their square."""
+    monkeypatch.setattr(engine_module, "UNSAVED_MESSAGES_MAX", 10)
+    monkeypatch.setattr(engine_module, "ROW_SIZE_FREE", 1_000)
+    sizes: list[int] = []
+
+    def row_of(entry, index):  # type: ignore[no-untyped-def]
+        row = row_cache.row_of(entry, index)
+        sizes.append(len(row.record or b""))
+        return row
+
+    with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as peers:
+        alice, bob = peers.add("alice"), peers.add("bob")
+        thread = alice.party.create("antiphon/messenger")
+        peers.sync()
+        monkeypatch.setattr(engine_module, "row_of", row_of)
+        for number in range(60):
+            with alice.party.batch():
+                for _ in range(12):
+                    thread.edit("post", f"post {number}")
+            peers.pass_on(alice, bob)
+            bob.party.process()
+    assert sizes[-1] > 10_000
+    assert sum(sizes) < 12 * sizes[-1]  # of both peers

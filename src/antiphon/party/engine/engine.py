@@ -42,6 +42,8 @@ from antiphon.party.engine.scope import Scope
 
 UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds about this many again; a save makes writers wait
 UNSAVED_ITEMS_MAX = 400
+ROW_SIZE_FREE = 16 << 10  # a greater row is paid for by messages, before the next save encodes it again
+MESSAGE_PAYS = 64  # bytes of such rows: so saves of a growing item cost no more than its messages
 AHEAD_ROWS = 4  # rows encoded with each own message shortly before a save
 MANY = 1_000  # received items: with more changed ones, save; more that are not open are folded without the cache
 
@@ -78,6 +80,7 @@ class Engine:
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the latest verdict on each message, unsaved
         self.times = FoldTimes()
         self._unsaved = 0
+        self._unpaid = 0  # messages that a save of great rows puts the next one off by
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
@@ -206,7 +209,7 @@ class Engine:
             self._fold_gathered(gathered, open_)
             self._unsaved += gathered.count
             del gathered  # a save takes memory of its own
-            if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > MANY:
+            if self._unsaved > max(UNSAVED_MESSAGES_MAX, self._unpaid) or len(self.cache.dirty) > MANY + self._unpaid:
                 self.save()
 
     def _fold_gathered(self, gathered: Gathered, open_: dict[bytes, Entry]) -> None:
@@ -267,7 +270,7 @@ class Engine:
             lane.state.voids += voids
             self.refold_all(set(groups))
         dirty = len(self.cache.dirty)
-        left = min(UNSAVED_MESSAGES_MAX - self._unsaved, UNSAVED_ITEMS_MAX - dirty)
+        left = min(UNSAVED_MESSAGES_MAX - self._unsaved, UNSAVED_ITEMS_MAX - dirty) + self._unpaid
         if left < 0:
             self.save()
         elif left * AHEAD_ROWS < dirty:
@@ -464,9 +467,12 @@ class Engine:
 
     def put_all(self, put: Callable[[Save], None]) -> None:
         """Save all changed items, verdicts and lanes inside a transaction."""
-        dirty = list(self.cache.dirty.values())
+        dirty, unpaid = list(self.cache.dirty.values()), 0
         for start in range(0, len(dirty), ROWS_AT_ONCE):
-            put(self.save_of(dirty[start : start + ROWS_AT_ONCE], []))
+            save = self.save_of(dirty[start : start + ROWS_AT_ONCE], [])
+            unpaid += sum(max(0, len(row.record or b"") + len(row.facts) - ROW_SIZE_FREE) for row in save.rows)
+            put(save)
+        self._unpaid = unpaid // MESSAGE_PAYS
         moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != lane.state.mark]
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))
         self._marks.update((state.feed, state.mark) for state in moved)

@@ -87,6 +87,13 @@ def decode_claims(claims: bytes) -> Claims:
     )
 
 
+def decode_both(before: bytes, after: bytes) -> tuple[Claims, Claims]:
+    """Read the claims of an item before and after a change. Where claims were only added, both share the same values."""
+    found = decode_claims(after)
+    shared = len(before) <= len(after) and before[_U32_SIZE:] == after[_U32_SIZE : len(before)]
+    return found[: len(before) // _CLAIM.size] if shared else decode_claims(before), found
+
+
 def apart(encoded: bytes) -> tuple[bytes, bytes]:
     """Split encoded facts into the two stored parts: the claims, and the rest."""
     size = int.from_bytes(encoded[:_U32_SIZE], "little")
@@ -99,10 +106,11 @@ def decode_facts(encoded: bytes, parent: bytes = b"") -> Facts:
     return decode_parts(data, claims, parent)
 
 
-def decode_parts(data: bytes, claims: bytes = b"", parent: bytes = b"") -> Facts:
-    """Read facts from the two parts; without claims where the caller does not use them."""
+def decode_parts(data: bytes, claims: bytes | Claims = b"", parent: bytes = b"") -> Facts:
+    """Read facts from the two parts; without claims where the caller does not use them, or with decoded ones."""
     try:
-        return _facts(_fields(data), decode_claims(claims) if claims else (), parent)
+        known = claims if isinstance(claims, tuple) else decode_claims(claims) if claims else ()
+        return _facts(_fields(data), known, parent)
     except (BadEncoding, InvalidInput, ValueError, TypeError, AttributeError) as error:
         raise _damaged(error) from None
 

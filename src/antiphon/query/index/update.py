@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import components, settle
-from antiphon.query.codec.facts import apart, decode_claims, decode_parts
+from antiphon.query.codec.facts import apart, decode_both, decode_claims, decode_parts
 from antiphon.query.facts import CREATED_MS_MAX, Facts
 from antiphon.query.forks import Forks, fork_in
 from antiphon.query.index.columns import PUT_WORDS, elements
@@ -93,8 +93,9 @@ def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | Non
                 following += 1
         elif old[2] != data or old[4] != claims:
             same = data is not None and old[4] == claims and not whole
-            before = decode_parts(old[2], b"" if same else old[4], bare(old[3]))
-            after = None if data is None else decode_parts(data, b"" if same else claims)
+            earlier, later = ((), ()) if same else decode_both(old[4], claims)
+            before = decode_parts(old[2], earlier, bare(old[3]))
+            after = None if data is None else decode_parts(data, later)
             found.append(Change(old[1], before, after, old[5:], data, None if same else claims))
     return found
 
@@ -183,13 +184,20 @@ def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: 
     lost = _claimed(db, (item for item in changed if not set(before[item]) <= set(after[item])))
     cycles = [set(members) for members in components(lost, _claims_of(db, before, forks))]
     apart = set().union(*(members for members in cycles if not members.isdisjoint(lost)))
-    was = {(parent, item) for item in changed for _, parent in before[item] if parent}
-    now = {(parent, item) for item in changed for _, parent in after[item] if parent}
-    db.executemany("DELETE FROM claims WHERE parent = ? AND child = ?", was - now)
-    db.executemany("INSERT INTO claims VALUES (?, ?)", now - was)
+    gone, new = (_named_by(changed, one, other) for one, other in ((before, after), (after, before)))
+    db.executemany("DELETE FROM claims WHERE parent = ? AND child = ?", gone)
+    db.executemany("INSERT INTO claims VALUES (?, ?)", new)
     entangled = _claimed(db, changed) | apart  # an item that is claimed by none is in no cycle
     parents = {item: after[item][-1][1] if after[item] else b"" for item in changed - entangled}
     return parents | settle(entangled, _claims_of(db, after, later))
+
+
+def _named_by(items: set[bytes], claims: Mapping[bytes, Claims], others: Mapping[bytes, Claims]) -> Iterator[Row]:
+    """Yield (parent, item) for the parents in the claims of each item that are not in its other claims."""
+    for item in items:
+        for parent in {parent for _, parent in claims[item]} - {parent for _, parent in others[item]}:
+            if parent:
+                yield parent, item
 
 
 def _claimed(db: sqlite3.Connection, items: Iterable[bytes]) -> set[bytes]:
