@@ -58,7 +58,7 @@ class FeedRecord:
     signature: bytes = bytes(SIGNATURE_SIZE)
     end: int = NO_END
     why: End = End.NONE
-    branches: int = 0  # spans of other branches that are kept
+    branches: int = 0  # how often a span of another branch was kept
 
     @property
     def valid_length(self) -> int:

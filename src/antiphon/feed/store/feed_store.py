@@ -197,9 +197,13 @@ class FeedStore(FeedReader):
             if leads_to is not None:
                 receiving.check_trail(verified, *leads_to)
             now_ms = self._clock.now_ms()
-            return self._committer.submit(
+            results: list[Ingested] = self._committer.submit(
                 [lambda tables, span=span: receiving.ingest_branch(tables, span, now_ms) for span in verified]  # type: ignore[misc]
             )
+            for span, done in zip(verified, results, strict=True):
+                if done.lacks_bodies:  # the evidence of a fork is kept, and the branch is not
+                    raise receiving.without_bodies(span.feed, done.seq)
+            return results
 
     @contextmanager
     def _listing_refusals(self, source: bytes = NOBODY) -> Iterator[None]:

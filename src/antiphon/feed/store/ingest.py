@@ -55,6 +55,7 @@ class Ingested:
     reason: str = ""
     evidence: bytes = b""
     seq: int = 0
+    lacks_bodies: bool = False  # a fork was found, and the branch that showed it is not kept for want of bodies
 
 
 def check_complete(span: Span) -> None:
@@ -160,8 +161,11 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
         quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason, record.feed))
     elif tables.fork(record.feed) is None:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
-    _keep(tables, span.tail(seq))
-    return Ingested(Outcome.FORK, 0, reason, evidence, seq)
+    branch = span.tail(seq)
+    kept = _is_whole(tables, branch)
+    if kept:
+        _keep(tables, branch)
+    return Ingested(Outcome.FORK, 0, reason, evidence, seq, lacks_bodies=not kept)
 
 
 def check_trail(trail: Sequence[Span], seq: int, hash_: bytes) -> None:
@@ -191,34 +195,51 @@ def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
         if forked is not None or span.end <= record.length:
             return forked or Ingested(Outcome.KNOWN, 0)
         span = span.tail(overlap)
-    if not is_complete(span, control=_is_control(tables, span)):
-        raise RefusedBlocks(
-            f"feed {span.feed.hex()[:8]}: a branch from {span.first} without the bodies that belong to it: all of a "
-            "control feed, and small geneses of a data feed; ask another peer",
-            feed=span.feed,
-            seq=span.first,
-            code=Reason.NO_BODY,
-        )
+    if not _is_whole(tables, span):
+        raise without_bodies(span.feed, span.first)
     return Ingested(Outcome.STORED, span.count) if _keep(tables, span) else Ingested(Outcome.KNOWN, 0)
 
 
+def without_bodies(feed: bytes, seq: int) -> RefusedBlocks:
+    """Return the error for a branch that cannot be kept."""
+    return RefusedBlocks(
+        f"feed {feed.hex()[:8]}: a branch from {seq} without the bodies that belong to it: all of a "
+        "control feed, and small geneses of a data feed; ask another peer",
+        feed=feed,
+        seq=seq,
+        code=Reason.NO_BODY,
+    )
+
+
+def _is_whole(tables: Tables, span: Span) -> bool:
+    """True if a span of a branch has the bodies that belong to it, as far as the kind of its feed is known here."""
+    return is_complete(span, control=_is_control(tables, span) or False)
+
+
 def _keep(tables: Tables, span: Span) -> bool:
-    """Keep a span of a branch: of a control feed whole or not at all, of a data feed headers and small geneses."""
-    control = _is_control(tables, span)
-    kept = is_complete(span, control=control) and tables.put_branch(span if control else branch_part(span))
+    """Keep a span of a branch: of a control feed whole, of a data feed headers and small geneses. False if it is kept.
+
+    If the kind of the feed is not known, it is kept as it came, until one with all bodies replaces it.
+    """
+    kept = tables.put_branch(branch_part(span) if _is_control(tables, span) is False else span)
     if kept:
         record = tables.record(span.feed)
         tables.put_record(replace(record, branches=record.branches + 1))
     return kept
 
 
-def _is_control(tables: Tables, span: Span) -> bool:
+def _is_control(tables: Tables, span: Span) -> bool | None:
+    """True if the first block of a feed is a credential. None if no first block is here: a branch comes from its end.
+
+    The kinds of later blocks tell nothing: their writer may choose them.
+    """
     record = tables.record(span.feed)
     if record.start:
         return False  # a control feed is kept from its first block on
     if record.length and not (record.why is End.FAULT and record.end == 0):  # such a first block cannot be read
         return tables.block_at(record, 0).kind is Kind.CREDENTIAL
-    return int(span.columns["kind"][0]) == Kind.CREDENTIAL
+    begins = span if span.first == 0 else tables.branch_start(span.feed)
+    return None if begins is None else int(begins.columns["kind"][0]) == Kind.CREDENTIAL
 
 
 def is_complete(span: Span, *, control: bool) -> bool:

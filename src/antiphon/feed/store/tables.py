@@ -250,9 +250,13 @@ class Tables:
             return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
     def put_branch(self, span: Span) -> bool:
-        """Keep a span of another branch; False if it is kept."""
+        """Keep a span of another branch; False if it is kept. One that lacks no body replaces one that does."""
         key = span.feed + span.hash_at(span.end - 1)
-        return bool(self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"], overwrite=False))
+        found = self._txn.get(key, db=self._dbs["branches"])
+        if found is not None and (span.states or not spans.split(found[:-4]).states):
+            return False
+        self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
+        return True
 
     def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
         """Yield the spans of other branches of a feed, with every byte checked, but those that end with a known hash.

@@ -102,8 +102,9 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
             machine.show(span)
     shown = machine.branch_spans[feed]
     for span in store.branches(feed, shown) if record.branches else ():
-        shown.add(span.hash_at(span.end - 1))
-        machine.show(span)
+        if not span.states:  # else bodies are missing: it came before the beginning of the feed, and is asked for again
+            shown.add(span.hash_at(span.end - 1))
+            machine.show(span)
     if machine.length(feed) >= length:  # else another process wrote meanwhile
         machine.folded[feed] = record
 

@@ -1,0 +1,68 @@
+"""Branches in the store: what must come with them, and what is known of their feed when they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import RefusedBlocks
+from antiphon.core.reasons import Reason
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Kind
+from antiphon.feed.span import Span
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.testing.spans import SpanWriter, key_pair
+
+PARTY, PAIR = key_pair("party").key, key_pair("mallory")
+FEED = bytes(PAIR.key)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FeedStore]:
+    with FeedStore.open(tmp_path, durable=False) as opened:
+        yield opened
+
+
+def write(writer: SpanWriter, kind: Kind) -> Span:
+    (span,) = writer.extend([Draft(kind, bytes(16), b"a body of some size")])
+    return span
+
+
+def test_a_branch_that_shows_a_fork_and_lacks_bodies_is_refused_and_the_fork_is_known(store: FeedStore) -> None:
+    """It counted as taken, though nothing of it was kept: whoever had asked for it believed that it had come."""
+    writer = SpanWriter(PAIR, PARTY)
+    store.ingest(write(writer, Kind.CREDENTIAL))
+    twin = writer.fork()
+    store.ingest(write(writer, Kind.CREDENTIAL))
+    branch = write(twin, Kind.CREDENTIAL)
+    with pytest.raises(RefusedBlocks, match="without the bodies") as refused:
+        store.ingest_branch([branch.without_bodies()])
+    assert refused.value.code is Reason.NO_BODY
+    assert store.fork(FEED) is not None
+    assert store.branches(FEED) == []
+    store.ingest_branch([branch])
+    assert [found.hashes for found in store.branches(FEED)] == [branch.hashes]
+
+
+def test_the_kind_of_a_later_block_does_not_tell_that_of_its_feed(store: FeedStore) -> None:
+    """A branch comes from its end on. A control feed's was kept without bodies, if a later block is no credential."""
+    writer = SpanWriter(PAIR, PARTY)
+    first, later = write(writer, Kind.CREDENTIAL), write(writer, Kind.MUTATION)
+    store.ingest_branch([later])
+    store.ingest_branch([first])
+    assert all(not found.states for found in store.branches(FEED))
+
+
+def test_a_branch_with_bodies_replaces_one_that_a_liar_gave_without(store: FeedStore) -> None:
+    writer = SpanWriter(PAIR, PARTY)
+    first, later = write(writer, Kind.CREDENTIAL), write(writer, Kind.CREDENTIAL)
+    store.ingest_branch([later.without_bodies()])  # nobody can know yet that it is a control feed
+    store.ingest_branch([first])
+    with pytest.raises(RefusedBlocks, match="without the bodies"):
+        store.ingest_branch([later.without_bodies()])
+    before = store.record(FEED)
+    store.ingest_branch([later])
+    assert all(not found.states for found in store.branches(FEED))
+    assert store.record(FEED) != before, "readers look at a feed again if its record has changed"
