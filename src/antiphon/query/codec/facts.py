@@ -88,7 +88,7 @@ def decode_claims(claims: bytes) -> Claims:
 
 
 def decode_both(before: bytes, after: bytes) -> tuple[Claims, Claims]:
-    """Read the claims of an item before and after a change. Where claims were only added, both share the same values."""
+    """Read the claims of an item before and after a change. If claims were only added, both share their values."""
     found = decode_claims(after)
     shared = len(before) <= len(after) and before[_U32_SIZE:] == after[_U32_SIZE : len(before)]
     return found[: len(before) // _CLAIM.size] if shared else decode_claims(before), found
