@@ -360,3 +360,21 @@ def test_rule_2_who_was_shown_a_branch_that_the_epoch_does_not_take_goes_on(begi
     play.stage.network.heal()
     play.end()
     assert "bob, who has seen the high branch" in str(play.shown(other.id)[0])
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_members_are_linked_in_the_end_if_only_who_has_left_connects_them(begin: Begin, leaves: bool) -> None:
+    """Nothing passes between Alice and Carol once Bob is revoked and Dora has ended her device (seed 6000414)."""
+    play = begin("alice", "bob", "carol", "dora", liars=frozenset({"dora"}))
+    alice, carol, dora = play["alice"], play["carol"], play["dora"]
+    alice.neighbours.pop("carol", None)
+    carol.neighbours.pop("alice", None)
+    play.stage._revoke(play["bob"])
+    play.pass_time()
+    if leaves:
+        dora.member.end_device(dora.device.key, dora.identity)
+        play.pass_time()
+    items = [note(alice), note(carol)]
+    play.end()
+    assert [play.shown(item.id)[:2] for item in items] == [[{}, {}], [{}, {}]]
+    assert ("carol" in alice.neighbours) == leaves, "whom a member still connects need no link"

@@ -16,7 +16,7 @@ from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.member.device_proof import vouch
 from antiphon.halo.member.membership import Membership
-from antiphon.mesh.admits import PartyAdmits
+from antiphon.mesh.admits import Access, PartyAdmits
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
 from antiphon.model.factory import ModelFactory
@@ -191,6 +191,10 @@ class SimPeer:
         """Make two peers neighbours, which hold a session with each other."""
         self.neighbours[other.name] = other
         other.neighbours[self.name] = self
+
+    def speaks_to(self, name: str) -> bool:
+        """True if the session with a neighbour gives it anything, and so takes something from it."""
+        return name in self.sessions and self.sessions[name].access > Access.NOTHING
 
     def poke(self) -> None:
         """Schedule work soon."""

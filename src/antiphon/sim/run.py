@@ -270,16 +270,47 @@ class Stage:
             self._pace(peer, 1)
             peer.restart()
             peer.poke()
-        begin = self.world.now_ms
+        begin = linked = self.world.now_ms
         while self.world.now_ms < begin + QUIET_MS_MAX:
             self.world.run(self.world.now_ms + 1_000)
+            now = self.world.now_ms
             moved = max(peer.moved_ms for peer in self.honest())  # a liar may move for ever, if nobody takes it
             voting = any(peer.driver.vote_ms is not None for peer in self.honest())
-            if self.world.now_ms - max(moved, begin) >= SETTLE_MS and not self.network.under_way and not voting:
+            if now - linked >= SETTLE_MS and self._bring_together():
+                linked = now
+            elif now - max(moved, linked) >= SETTLE_MS and not self.network.under_way and not voting:
                 self.world.record(Kind.QUIET)
                 self.ends = Ends(self.account, self.founder, self.workload.opened)
                 return True
         return False
+
+    def _bring_together(self) -> bool:
+        """Link honest members between whom all others refuse, or are refused. Return False if there are none.
+
+        Those between them were revoked, or have ended their own devices: nothing can pass, as in a partition.
+        """
+        first, *others = self.honest()
+        linked = False
+        for peer in others:
+            if peer.name not in self._reached(first):
+                first.link(peer)
+                self.world.record(Kind.HEAL, first.name, other=peer.name)
+                first.poke()
+                peer.poke()
+                linked = True
+        return linked
+
+    def _reached(self, first: SimPeer) -> set[str]:
+        """Return the peers to which blocks can come from one peer. Honest members must not refuse each other."""
+        honest, reached, fresh = self.honest(), {first.name}, [first]
+        while fresh:
+            peer = fresh.pop()
+            for name, other in peer.neighbours.items():
+                speak = peer.speaks_to(name) and other.speaks_to(peer.name)
+                if name not in reached and (speak or (peer in honest and other in honest)):
+                    reached.add(name)
+                    fresh.append(other)
+        return reached
 
     def go_on(self) -> bool:
         """Restart all honest peers, let a newcomer join and an epoch come, and run until nothing moves."""

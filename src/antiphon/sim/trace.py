@@ -30,7 +30,7 @@ class Kind(StrEnum):
     PRUNE = "prune"
     # faults
     PART = "part"  # `text` has the groups
-    HEAL = "heal"
+    HEAL = "heal"  # the partition ends; or two members are linked whom no other member connects, the second as `other`
     SLEEP = "sleep"  # the peer is cut off
     WAKE = "wake"
     CRASH = "crash"
