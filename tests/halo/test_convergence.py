@@ -222,7 +222,8 @@ def state_in(rehearsal: Rehearsal, order: list[bytes], asked: Callable[[], bool]
     for feed in order:
         machine.add([next(feeds[feed])])
         if asked():
-            machine.state()
+            assert machine.present.policy() == machine.state().policy
+    assert machine.present.policy() == machine.state().policy
     return machine.state()
 
 

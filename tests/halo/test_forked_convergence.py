@@ -75,7 +75,7 @@ class Forked(Script):
             else:
                 machine.show(shown.pop())
             if chance.random() < 0.2:
-                machine.state()
+                assert machine.present.policy() == machine.state().policy
         assert machine.waiting() == ()
         return machine.state()
 

@@ -63,6 +63,7 @@ class PartyAdmits:
         self._read = -1  # the store's transaction at the last look
         self._version = 0
         self._indexed: tuple[int, dict[bytes, dict[bytes, bytes]]] = (-1, {})
+        self._proven: tuple[int, tuple[bytes, ...]] = (-1, ())  # at a version: every session asks
 
     def version(self) -> int:
         """Return the version of the control state, with those of the children."""
@@ -117,7 +118,12 @@ class PartyAdmits:
         return (*own, *(word for child in self._children() if guest for word in child.proof()))[:CREDENTIALS_MAX]
 
     def _own_proof(self) -> tuple[bytes, ...]:
-        self._look()
+        version = self._look()
+        if self._proven[0] != version:
+            self._proven = version, self._find_proof()
+        return self._proven[1]
+
+    def _find_proof(self) -> tuple[bytes, ...]:
         with self._party.locked():
             machine, device = self._member.machine, self._member.device
             word = self._word

@@ -7,6 +7,7 @@ control_blocks  `ControlBlocks`: the reading half of the machine
 control_lane    `ControlLane`: the history of one control feed, up to its fork
 control_paths   `ControlPaths`: which blocks of forked control feeds an epoch rests on
 epoch_rights    `EpochRights`: the rights by the control blocks of an epoch alone
+present         `Present`: the policy and roles by all blocks, cached
 stray_acts      `StrayActs`: the acts of branches that were shown
 state_fold      fold acts into a `PartyState`
 state           `PartyState`: members, groups, feeds, policy, epochs and void acts

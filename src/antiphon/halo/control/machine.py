@@ -27,6 +27,7 @@ from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.control.epoch_rights import EpochRights
 from antiphon.halo.control.known_feeds import KnownFeeds
+from antiphon.halo.control.present import Present
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.credentials.claims import (
@@ -73,6 +74,7 @@ class PartyMachine(ControlBlocks):
         self._acts: list[Act] = []
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
+        self.present = Present(self)
         self._frame: Timeframe | None = None
         self._ends: tuple[Entry, ...] | None = None
         self._chain: EpochChain | None = None
@@ -505,8 +507,7 @@ class PartyMachine(ControlBlocks):
 
     def roles_of(self, identity: bytes) -> Roles:
         """Return the roles of an identity by all delivered blocks."""
-        self.authority.settle()
-        return self._authority.roles(identity, self.everything())
+        return self.present.roles(identity)
 
     def acts(self) -> tuple[Act, ...]:
         """Return all delivered acts, in force or not."""

@@ -12,13 +12,28 @@ from antiphon.halo.credentials.claims import Cuts, Position
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.narrowings import Binding, Ends
+    from antiphon.halo.rights.policies import Tighter
     from antiphon.halo.rights.runs import NarrowingRun
+
+TIGHTER_MAX = 64  # policies of which is cached what replaces them
 
 
 class Answers:
     """Cached answers. Answers about grants depend on grants and narrowings; answers about feeds depend on any act."""
 
-    __slots__ = ("binding", "echoes", "endings", "ends", "erased", "opened", "owners", "ranked", "valid")
+    __slots__ = (
+        "binding",
+        "echoes",
+        "endings",
+        "ends",
+        "erased",
+        "members",
+        "opened",
+        "owners",
+        "ranked",
+        "tighter",
+        "valid",
+    )
 
     def __init__(self) -> None:
         self.valid: dict[Position, bool] = {}
@@ -26,10 +41,18 @@ class Answers:
         self.ends: dict[tuple[NarrowingRun, bytes], Ends] = {}
         self.echoes: dict[tuple[Position, Position], Cuts | None] = {}
         self.ranked: dict[tuple[bytes, Position, Stamp | None], int] = {}  # endings by older grants
+        self.members: dict[tuple[Position, Stamp | None], bool] = {}  # had the opener of a feed a role, by older grants
+        self.tighter: dict[Position, Tighter] = {}  # by policy: those that replace it past their cuts
         self.owners: dict[bytes, Owner | None] = {}
         self.opened: dict[Position, bool] = {}  # whether a member had the right to open a feed there
         self.endings: dict[tuple[bytes, Position], int] = {}
         self.erased: dict[bytes, frozenset[int]] = {}  # messages of a data feed that are erased
+
+    def keep_tighter(self, position: Position, known: Tighter) -> None:
+        """Keep what replaces a policy; of the last policies only, as each may be replaced by all that follow."""
+        self.tighter[position] = known
+        if len(self.tighter) > TIGHTER_MAX:
+            del self.tighter[next(iter(self.tighter))]
 
     def forget_feeds(self) -> None:
         self.owners.clear()
@@ -43,6 +66,8 @@ class Answers:
         self.ends.clear()
         self.echoes.clear()
         self.ranked.clear()
+        self.members.clear()
+        self.tighter.clear()
         self.forget_feeds()
 
     def forget_since(self, since: Stamp, acts: Mapping[Position, Act]) -> None:
@@ -50,6 +75,8 @@ class Answers:
         self.valid = {position: known for position, known in self.valid.items() if acts[position].stamp < since}
         self.binding = {key: known for key, known in self.binding.items() if key[1] is None or key[1] < since}
         self.ranked = {key: known for key, known in self.ranked.items() if key[2] is None or key[2] < since}
+        self.members = {key: known for key, known in self.members.items() if key[1] is None or key[1] < since}
+        self.tighter = {position: known for position, known in self.tighter.items() if known.stamp < since}
         self.echoes.clear()
         self.forget_feeds()
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import merge
 from itertools import chain
 
 from antiphon.core.stamp import Stamp
@@ -48,8 +47,8 @@ from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
 from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
-from antiphon.halo.rights.policies import policy_at
-from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, Run
+from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
+from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun
 
 _NOBODY: Roles = frozenset()
 
@@ -66,9 +65,7 @@ class Authority:
         self.budgets = self._feeds.budgets
         self.granted = GrantIndex()
         self.narrowings = NarrowingIndex()
-        self.policies: list[Act] = []  # in force or not
-        self._policies: dict[bytes, Run[None]] = {}  # those in force, by feed
-        self._tightenings: dict[bytes, Run[None]] = {}  # policies that tighten, in force or not, by feed
+        self.policies = PolicyIndex()
         self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
@@ -79,9 +76,9 @@ class Authority:
         self._settled = True
         self._untaken: Authority | None = None  # the same acts, without those that take something away
         self._last: Stamp | None = None  # the newest grant or policy that is settled
+        self._judged: Stamp | None = None  # while grants are being settled: that of the one that is judged
         self._fresh: list[Act] = []  # grants and policies that are not settled yet
         self._doubt: Stamp | None = None  # answers about grants from here on are to be forgotten
-        self._first_policy: Stamp | None = None
         self.version = version  # grows whenever an answer about a feed or an identity may have changed
 
     def add(self, acts: Iterable[Act]) -> None:
@@ -135,12 +132,10 @@ class Authority:
             self.forget(act.stamp)
 
     def _set_policy(self, act: Act, claim: Policy) -> None:
-        self.policies.append(act)
+        self.policies.add(act)
         self._fresh.append(act)
-        self._first_policy = act.stamp if self._first_policy is None else min(act.stamp, self._first_policy)
         if claim.tightens:
-            self._tightenings.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
-            self.forget(self._first_policy)
+            self.forget(self.policies.first)
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
@@ -243,8 +238,8 @@ class Authority:
         self._doubt = None
         if last is None or self.parent is not None or any(act.stamp < last for act in acts):
             self.granted.clear()
-            self._policies.clear()
-            acts = [*self.policies, *chain.from_iterable(self.granted.all.values())]
+            self.policies.clear()
+            acts = [*self.policies.all, *chain.from_iterable(self.granted.all.values())]
         if self.parent is not None:
             self.parent.settle()
             acts += chain.from_iterable(self.parent.granted.all.values())
@@ -252,13 +247,15 @@ class Authority:
         self._fresh = []
         self._last = acts[-1].stamp if acts else last
         for act in acts:
+            self._judged = act.stamp
             if isinstance(act.claim, Policy):
                 if self.valid_policy(act):
-                    self._policies.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
+                    self.policies.settle(act)
             elif self.inherited(act):
                 self._hear_echoes(act)
             elif self.valid_grant(act):
                 self.granted.settle(act)
+        self._judged = None
         self._settled = True
 
     def _hear_echoes(self, grant: Act) -> None:
@@ -370,9 +367,17 @@ class Authority:
         known, opened = self._known.opened.get(owner.opened.position), owner.opened.place
         if known is None or not self._keeps(limit):
             known = opened.feed == feed or self.alive(opened, limit)
-            known = known and self.budgets.counts(feed, owner) and bool(self.roles(owner.identity, opened, limit))
+            known = known and self.budgets.counts(feed, owner) and self._was_member(owner, limit)
             if self._keeps(limit):
                 self._known.opened[owner.opened.position] = known
+        return known
+
+    def _was_member(self, owner: Owner, limit: Stamp | None) -> bool:
+        """True if the owner of a feed had a role where it was opened, by grants older than `limit`."""
+        key = owner.opened.position, self.newest(owner.identity, limit)
+        known = self._known.members.get(key)
+        if known is None:
+            known = self._known.members[key] = bool(self.roles(owner.identity, owner.opened.place, limit))
         return known
 
     def static_end(self, feed: bytes) -> int:
@@ -550,19 +555,14 @@ class Authority:
         """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""
         return policy_at(self, place, limit)
 
-    def last_policy(self, place: Place, limit: Stamp | None) -> Act | None:
-        """Return the last policy in force, older than `limit`, that a place has seen."""
-        counts = ((run, min(run.seen(place), run.older(limit))) for run in self._policies.values())
-        return max((run.acts[count - 1] for run, count in counts if count), key=lambda act: act.stamp, default=None)
-
-    def tightenings(self, stamp: Stamp) -> Iterator[Act]:
-        """Yield the tightening policies after one with this stamp, of writers who have owned the party before it."""
-        runs = [
-            run.acts[run.upto(stamp) :]
-            for feed, run in self._tightenings.items()
-            if feed in self._feeds.controls and Role.OWNER in self.once(self._feeds.controls[feed].identity, stamp)
-        ]
-        return merge(*runs, key=lambda act: act.stamp)
+    def tighter(self, policy: Act) -> Iterable[Act]:
+        """Return the policies that replace another one at every place past their cuts, oldest first."""
+        known = self._known.tighter.get(policy.position)
+        if known is None:
+            known = Tighter(self, policy)
+            if self._settled or (self._judged is not None and policy.stamp <= self._judged):
+                self._known.keep_tighter(policy.position, known)  # else grants that it depends on are not settled yet
+        return known
 
     def valid_policy(self, act: Act) -> bool:
         known = self._known.valid.get(act.position)

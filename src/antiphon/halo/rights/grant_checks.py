@@ -48,8 +48,9 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         return False
     if claim.is_group or not claim.roles <= _BY_EDITORS or authority.budgets.overspent_by_editor(grant):
         return False
-    policy = authority.policy(grant.place, grant.stamp)
-    return policy.editors_admit and authority.permits(grant.place, EDITORS, grant.stamp)
+    if not authority.permits(grant.place, EDITORS, grant.stamp):
+        return False
+    return authority.policy(grant.place, grant.stamp).editors_admit
 
 
 def _copied(authority: Authority, grant: Act) -> bool:

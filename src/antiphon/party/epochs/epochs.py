@@ -134,8 +134,7 @@ class Epochs:
         """Return the party's policy, now or at a timeframe of its control feeds."""
         with self._party.locked():
             machine = self._member.machine
-            control = machine.timeframe() if control is None else control
-            return policy_at(machine, control)
+            return machine.present.policy() if control is None else policy_at(machine, control)
 
     # -- declaring
 
