@@ -84,7 +84,9 @@ def works(peers: Peers) -> None:
     number = alice.epochs.number
     alice.epochs.declare()
     meet(peers)
-    assert {peer.epochs.number for peer in peers.all} == {number + 1}
+    assert {peer.epochs.number for peer in peers.all} == {number + 1}, [
+        (peer.epochs.number, peer.epochs.waits_for) for peer in peers.all
+    ]
     for peer in peers.all:
         assert {peer.party.item(item).value["title"] for item in made} == {f"by {name}" for name in made.values()}
         peer.restart()

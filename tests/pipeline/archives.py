@@ -54,6 +54,12 @@ def ends(home: Path) -> dict[bytes, tuple[int, int, int, End, bool]]:
         }
 
 
+def branches(home: Path) -> dict[bytes, list[bytes]]:
+    """The spans that are kept of other branches of each feed."""
+    with open_feeds(home) as store:
+        return {record.feed: sorted(span.encode() for span in store.branches(record.feed)) for record in store.feeds()}
+
+
 def tamper(folder: Path, kind: str, change: Callable[[Rows], Rows | None]) -> None:
     """Change the rows of all files of a kind, as one would who also puts the digests right."""
     schema = {"records": RECORDS, "spans": SPANS, "blobs": BLOBS}[kind]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.budget import budget
 from tests.cli.conftest import call, told
 from tests.party.forked import Forked, confront
-from tests.pipeline.archives import Rows, blocks, ends, redigest, states, tamper
+from tests.pipeline.archives import Rows, blocks, branches, ends, redigest, states, tamper
 
 import antiphon
 from antiphon.api.store import Store
@@ -58,12 +58,6 @@ def archive(spark: SparkSession, home: Path) -> Path:
 @pytest.fixture
 def copied(archive: Path, tmp_path: Path) -> Path:
     return shutil.copytree(archive, tmp_path / "archive")
-
-
-def branches(home: Path) -> dict[bytes, list[bytes]]:
-    """The spans that are kept of other branches of each feed."""
-    with open_feeds(home) as store:
-        return {record.feed: sorted(span.encode() for span in store.branches(record.feed)) for record in store.feeds()}
 
 
 def test_a_home_rebuilt_from_its_archive_is_the_same_live(home: Path, archive: Path, tmp_path: Path) -> None:

@@ -318,6 +318,3 @@ class _AtEpoch:
 
     def erased(self, feed: bytes) -> frozenset[int]:
         return self._authority.erased(feed)
-
-    def forked(self) -> Collection[bytes]:
-        return self._authority.fork_ends

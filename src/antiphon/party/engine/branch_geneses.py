@@ -27,6 +27,7 @@ from antiphon.party.engine.lanes_at_cut import advances
 
 #: By feed: the delivered messages outside the base, [start, stop).
 Bounds = Mapping[bytes, tuple[int, int]]
+_NOTHING = (0, 0)
 
 
 class BranchGenesis(NamedTuple):
@@ -66,6 +67,30 @@ class _Part:
     def between(self, after: int, upto: int) -> list[tuple[bytes, BranchGenesis]]:
         """Return the geneses behind one index, up to another."""
         return self.geneses[bisect_right(self.indexes, after) : bisect_right(self.indexes, upto)]
+
+
+def find_at_cut(store: FeedReader, bounds: Bounds) -> Candidates:
+    """Return the geneses beyond forks that messages of a cut have seen, by item.
+
+    A cut is closed but for forks: a feed of which it has seen more than it holds is forked, whether the control
+    timeframe of the epoch tells so or not. So all who have the blocks of a cut find the same, at any time.
+    """
+    seen = {
+        entry.feed
+        for feed, (start, stop) in bounds.items()
+        for _, entries in advances(store, feed, start, stop)
+        for entry in entries
+        if entry.seq >= bounds.get(entry.feed, _NOTHING)[1]
+    }
+    forked = [feed for feed in seen if not _is_control(store, feed)]
+    return BranchGeneses(store).update(forked, {**dict.fromkeys(forked, _NOTHING), **bounds})
+
+
+def _is_control(store: FeedReader, feed: bytes) -> bool:
+    try:
+        return store.first_kind(feed) is Kind.CREDENTIAL
+    except UnknownFeed:
+        return False
 
 
 @dataclass(slots=True, eq=False)

@@ -47,9 +47,6 @@ class EpochJudge(Protocol):
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return the seqs of erased messages of a feed, which are void."""
 
-    def forked(self) -> Collection[bytes]:
-        """Return the feeds whose writers are known to have signed two histories."""
-
 
 class Known(Protocol):
     """Decides which feeds of a party are taken from others: those that acts name in a chain from the genesis."""
@@ -97,6 +94,9 @@ class Authority(EpochJudge, Known, Protocol):
 
     def fork_end(self, feed: bytes) -> int:
         """Return where a forked data feed ends on every peer; `NO_END` if it is not forked."""
+
+    def forked(self) -> Collection[bytes]:
+        """Return the feeds whose writers are known to have signed two histories."""
 
     def rights(self) -> object:
         """Return a value that changes whenever a verdict may change, except by erasure."""

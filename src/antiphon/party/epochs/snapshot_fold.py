@@ -25,7 +25,7 @@ from antiphon.model.fold import keeps_tail
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
 from antiphon.party.engine.authors import Authors, differing, touched
-from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates, choose
+from antiphon.party.engine.branch_geneses import Candidates, choose, find_at_cut
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
 from antiphon.party.engine.gc_pause import gc_paused
@@ -110,7 +110,6 @@ class EpochFold:
         self._blobs = blobs
         self._cancelled = cancelled
         self._judge = Judge(judge)
-        self._forked = judge.forked()
         self._geneses: Candidates | None = None  # beyond forks, once they are needed
         self._authors = Authors(judge)
         self._listed = frozenset((name, version) for name, version, _ in plan.models)
@@ -350,7 +349,7 @@ class EpochFold:
         """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
         if self._geneses is None:
             bounds = {lane.feed: (lane.state.base, self._plan.cut.get(lane.feed, 0)) for lane in self._lanes}
-            self._geneses = BranchGeneses(self._store).update(self._forked, bounds)
+            self._geneses = find_at_cut(self._store, bounds)
         return choose(self._geneses, item, notes)
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:

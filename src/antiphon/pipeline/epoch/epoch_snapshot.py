@@ -26,6 +26,7 @@ from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import Note
 from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.branch_geneses import find_at_cut
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.lanes_at_cut import lanes_at
@@ -34,7 +35,7 @@ from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan
 from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import ItemFold, Models, refusal_rows
-from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, find_branch_geneses, ranges_of
+from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, bounds_of, ranges_of
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
@@ -115,7 +116,7 @@ def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
             places = (state.base, state.base, state.position, state.position, state.position)
             lanes.append(LanePlan(state.feed, *places, voids, authors))
         known, states = (b"", 0) if base is None else (bytes(base.cid), base.root.item_count)
-        geneses = find_branch_geneses(store, judge, map(Lane, states_at))
+        geneses = dict(find_at_cut(store, bounds_of(map(Lane, states_at))))
         plan = PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch, states=states)
         return replace(plan, branch_geneses=geneses)
 

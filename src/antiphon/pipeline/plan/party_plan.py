@@ -27,7 +27,7 @@ from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.access import Author
 from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
 from antiphon.party.engine.authors import Authors
-from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates
+from antiphon.party.engine.branch_geneses import Bounds, BranchGeneses, Candidates
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.judge import Judge
@@ -184,7 +184,7 @@ class Planner:
             0 if base is None else base.number,
             tuple(self.faults),
             states=0 if base is None else base.root.item_count,
-            branch_geneses=find_branch_geneses(held, authority, delivery.lanes.values()),
+            branch_geneses=dict(BranchGeneses(held).update(authority.forked(), bounds_of(delivery.lanes.values()))),
             beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
         )
 
@@ -259,10 +259,9 @@ class Planner:
         return tuple(found)
 
 
-def find_branch_geneses(store: FeedReader, judge: EpochJudge, lanes: Iterable[Lane]) -> Candidates:
-    """The geneses beyond forks, by item, with the delivered messages that have seen them, according to one judge."""
-    bounds = {lane.feed: (lane.state.base, lane.state.position) for lane in lanes}
-    return dict(BranchGeneses(store).update(judge.forked(), bounds))
+def bounds_of(lanes: Iterable[Lane]) -> Bounds:
+    """By feed: the messages of lanes outside the base."""
+    return {lane.feed: (lane.state.base, lane.state.position) for lane in lanes}
 
 
 def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...], tuple[tuple[int, Author], ...]]:
