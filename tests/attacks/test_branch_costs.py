@@ -16,11 +16,12 @@ from antiphon.feed.branches import Branches
 from antiphon.feed.header import Entry
 from antiphon.feed.store import tables
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import MemberAdmission, Role
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Role
+from antiphon.halo.rights import budgets
 from antiphon.party.engine.branch_geneses import BranchGeneses
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peers
-from antiphon.testing.spans import Forged
+from antiphon.testing.spans import Forged, SpanWriter
 
 COUNT = 30
 
@@ -115,3 +116,39 @@ def test_strangers_that_name_each_other_are_each_looked_at_once(peers: Peers, mo
     member(alice).refresh()
     assert all(member(alice).machine.is_control(feed) for feed, _ in keyed)
     assert looks["knows"] <= 4 * COUNT
+
+
+def test_admissions_on_a_branch_are_repeated_only_as_far_as_they_count(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mallory's branch admits many data feeds. Each member repeated all of them, though beyond its budget none counts.
+
+    A feed with blocks here comes first: somebody may have seen it. The others are told after the next final epoch.
+    """
+    monkeypatch.setattr(budgets, "GIVEN_MAX", 4)
+    mallory, (alice, bob) = Equivocator(peers), peers.all
+    word = member(mallory.peer).vouch(mallory.peer.identity)
+    pairs = sorted((pair_of(f"data {number}") for number in range(10)), key=lambda pair: pair.key)
+    control, spans = mallory.control(seed=1), []
+    for pair in pairs:
+        claim = FeedAdmission(pair.key, FeedKind.DATA, mallory.peer.key, mallory.peer.device.key, word)
+        spans.append(mallory.say(control, claim, pairs=(pair,)))
+    used = pairs[-1].key
+    alice.take([*spans, SpanWriter(pairs[-1], mallory.party).write(1)])
+    alice.store.ingest_branch([mallory.admits(mallory.control(seed=2), "nobody")])
+    alice.party.process()
+
+    told: list[bytes] = []
+    for count in (4, 4, 2):
+        stamps = {stamp.seq for stamp in member(alice).publish_forks()}
+        acts = [act for act in member(alice).machine.acts() if act.stamp.feed == member(alice).control.feed]  # type: ignore[union-attr]
+        repeated = [act.claim.feed for act in acts if act.stamp.seq in stamps and isinstance(act.claim, FeedAdmission)]
+        assert len(repeated) == count
+        told += repeated
+        assert member(alice).publish_forks() == []
+        alice.epochs.declare()
+        assert alice.epochs.number > 0
+    assert told[0] == used
+    assert sorted(told) == [bytes(pair.key) for pair in pairs]
+    bob.take(alice.ranges(bob.lengths()))
+    assert all(member(bob).machine.knows(feed) for feed in told)

@@ -19,7 +19,6 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.finality.epoch_chain import EpochChain
 
 if TYPE_CHECKING:
-    from antiphon.halo.control.machine import PartyMachine
     from antiphon.halo.member.membership import Membership
 
 
@@ -46,13 +45,15 @@ def untold(member: Membership) -> list[list[bytes]]:
     About epochs, those are the votes that gave a genesis its quorum, and the geneses that this device has attested. So
     nobody can make a device repeat more than one genesis for each of its own votes, and each vote of a genesis with a
     quorum. Admissions of data feeds are repeated as well. They are void past the fork, but members have seen messages
-    of those feeds, and a peer that does not know such a feed would wait for it and for all that they wrote since.
+    of those feeds, and a peer that does not know such a feed would wait for it and for all that they wrote since. Only
+    as many are repeated as count, first those of feeds with blocks here; the others wait for the next final epoch.
     """
-    new = _votes(member) + _admissions(member.machine)
+    new = _votes(member) + _admissions(member)
     return [[credential_of(block) for block in member.machine.blocks(act)] for act in new]
 
 
-def _admissions(machine: PartyMachine) -> list[Act]:
+def _admissions(member: Membership) -> list[Act]:
+    machine = member.machine
     past: dict[bytes, Act] = {}
     told: set[bytes] = set()
     for act in machine.acts():
@@ -63,7 +64,11 @@ def _admissions(machine: PartyMachine) -> list[Act]:
             told.add(admission.feed)
         else:
             past.setdefault(admission.feed, act)
-    return [act for feed, act in sorted(past.items()) if feed not in told]
+    new = [feed for feed in past if feed not in told]
+    if not new or member.control is None:
+        return []
+    left = machine.authority.budgets.repeats_left(member.control.feed, machine.delivered(member.control.feed))
+    return [past[feed] for feed in sorted(new, key=lambda feed: (not member.holds(feed), feed))[: max(0, left)]]
 
 
 def _votes(member: Membership) -> list[Act]:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownFeed, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -358,6 +358,13 @@ class Membership:
         return stamps
 
     # -- reading
+
+    def holds(self, feed: bytes) -> bool:
+        """True if blocks of a feed are here."""
+        try:
+            return self._store.record(feed).length > 0
+        except UnknownFeed:
+            return False
 
     def refresh(self) -> int:
         """Fold new control blocks of the store into the machine; returns how many acts became known."""

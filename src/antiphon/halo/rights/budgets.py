@@ -84,6 +84,11 @@ class Budgets:
         given = self._opening if isinstance(act.claim, FeedAdmission) else self._given
         return self.limited and self._before(self._repeated if repeated else given, act, fork) + more >= GIVEN_MAX
 
+    def repeats_left(self, feed: bytes, seq: int) -> int:
+        """Return how many admissions by other devices count, if a control feed repeats them from a block on."""
+        seqs = self._repeated.get(feed, ())
+        return GIVEN_MAX - len(seqs) + bisect_left(seqs, self._floors.cut_before(feed, seq) if self._floors else 0)
+
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""
         return self.limited and self._before(self._admitting, act) >= EDITOR_ADMISSIONS_MAX
