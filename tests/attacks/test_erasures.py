@@ -5,12 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.party.epochs.epoch_acts import member, say
+from tests.party.epochs.epoch_acts import agree_on, epoch, member, same, say
+from tests.party.forked import confront
 
 from antiphon.core.errors import NotAuthorised
+from antiphon.core.ids import ItemId
+from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
+from antiphon.feed.block import BodyState
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Erasure, Position
+from antiphon.model.message import Genesis, write_genesis
 from antiphon.testing.peers import Peers
+from antiphon.testing.spans import SpanWriter
 
 
 def place(stamp: Stamp) -> Position:
@@ -63,3 +71,31 @@ def test_the_identity_and_owners_erase_with_their_keys_and_others_are_told_what_
         peers.sync()
         for peer in peers.all:
             assert peer.party.item(note.id).value == {}
+
+
+def test_an_erasure_reaches_the_geneses_that_are_kept_of_a_branch(tmp_path: Path) -> None:
+    """Mallory shows another history after an epoch. What is erased inside the cut goes there as well, for ever."""
+    with Peers(tmp_path) as peers:
+        alice, _, mallory = (peers.add(name) for name in ("alice", "bob", "mallory"))
+        first = mallory.party.create("antiphon/object")
+        first.edit("set", "title", "Milk")
+        agree_on(peers, alice)
+        peers.sync()
+        feed = bytes(member(mallory).open_data_feed().feed)
+        member(alice).erase(Position(feed, 0))
+        epoch(peers)
+        writer = SpanWriter(mallory.keys.pair(PublicKey(feed)), mallory.party.key, seed=5)
+        secret = write_genesis(Genesis(b"n" * 16, "antiphon/object", 1))
+        item = ItemId.derive(1, party=mallory.party.key, feed=feed, genesis=secret)
+        (twin,) = writer.extend([Draft(Kind.GENESIS, item, secret)])
+        peers.all.remove(mallory)
+        for peer in peers.all:
+            peer.take([twin])
+        confront(peers)
+        assert [span.block(0).message for span in alice.store.branches(feed)] == [secret]
+        for peer in peers.all:
+            peer.epochs.prune()
+            for _ in range(2):
+                assert [span.block(0).state for span in peer.store.branches(feed)] == [BodyState.ERASED]
+                peer.store.ingest_branch([twin])
+        same(*peers.all)

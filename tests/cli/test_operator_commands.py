@@ -1,4 +1,4 @@
-"""`antiphon party costs`, `ignore`, `heed`, `revoke`, `end-device`, `leave` and `take-back`, as a person runs them."""
+"""`antiphon party costs`, `devices`, `ignore`, `heed`, `revoke`, `end-device`, `leave`, `take-back` as run."""
 
 from __future__ import annotations
 
@@ -81,6 +81,33 @@ def test_a_member_is_revoked_from_a_message_on(homes: Homes) -> None:
     assert "FEED/SEQ" in str(call(*asked, "--before", "nothing").exception)
     assert told(*asked, "--before", homes.rubbish) == {"revoked": homes.identity, "refused": 1}
     assert title(homes.ada, homes) == "Oat milk"
+
+
+def test_the_devices_of_a_party_are_listed(homes: Homes) -> None:
+    asked = ("party", "devices", homes.party.hex()[:8], "--home", homes.bob)
+    with antiphon.open(homes.bob, epochs=False) as bob, antiphon.open(homes.ada, epochs=False) as ada:
+        stolen = bob.device.hex()
+        party = bob.party(homes.party)
+        assert party.member.data is not None
+        feed, label = party.member.data.feed.hex(), bob.keys.record(bob.device).label
+        ada_device = ada.device.hex()
+    rows = {row["device"]: row for row in told(*asked)}
+    assert rows.keys() == {stolen, ada_device}
+    mine = rows[stolen]
+    assert (mine["identity"], mine["name"], mine["data_feeds"]) == (homes.identity, label, [feed])
+    assert (len(mine["control_feeds"]), mine["ended"], mine["here"]) == (1, False, True)
+    assert (rows[ada_device]["name"], rows[ada_device]["here"]) == ("", False)
+    assert stolen[:16] in call(*asked).output
+
+    with antiphon.open(homes.bob, epochs=False) as bob, antiphon.open(homes.ada, epochs=False) as ada:
+        bob.manager.device = new_device(bob.keys, "phone", bob.me)
+        bob.party(homes.party).operator.end_device(stolen)
+        sync(ada, bob)
+    asked = (*asked[:-1], homes.ada)
+    rows = {row["device"]: row for row in told(*asked)}
+    assert {row["ended"] for row in rows.values() if row["device"] != stolen} == {False}
+    assert len(rows) == 3
+    assert rows[stolen]["ended"]
 
 
 def test_a_device_is_ended_from_a_message_on(homes: Homes) -> None:

@@ -13,6 +13,7 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.halo.credentials.claims import FeedKind
 from antiphon.party.maintenance.costs import MemberCost, party_costs
+from antiphon.party.maintenance.devices import PartyDevice, party_devices
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
@@ -33,6 +34,10 @@ class PartyOperator:
     def costs(self) -> list[MemberCost]:
         """List what each identity costs this device, the dearest first: blocks, bytes, refused messages, seconds."""
         return party_costs(self._party.processor, self._party.member)
+
+    def devices(self) -> list[PartyDevice]:
+        """List the devices that have feeds in the party: key, identity, name if known here, feeds, ended or not."""
+        return party_devices(self._party.processor, self._party.member, self._party.store.keys)
 
     # -- ignoring
 

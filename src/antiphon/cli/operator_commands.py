@@ -1,4 +1,7 @@
-"""`antiphon party costs`, `ignore`, `heed`, `revoke`, `end-device`, `leave`, `take-back`: when a member misbehaves."""
+"""When a member misbehaves: `antiphon party costs`, `devices`, `ignore`, `heed`, `revoke`, `end-device`, `leave`, ...
+
+And `take-back`, which undoes `leave`.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,39 @@ def costs(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_
     shown = [{**row, "identity": (row["identity"] or "nobody known")[:16]} for row in rows]
     listed = table(list(shown[0]), shown)
     listed.columns[0].no_wrap = True  # the key of an identity must be readable in a narrow terminal, too
+    show(as_json, rows, lambda: out.print(listed))
+
+
+@app.command()
+def devices(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
+    """Show the devices that have feeds in the party, by identity; `end-device` takes their keys. Locks the home."""
+    with writing(home, party, passphrase) as opened:
+        opened.refresh()
+        found = opened.operator.devices()
+    rows = [
+        {
+            "device": one.device.hex(),
+            "identity": one.identity.hex(),
+            "name": one.name,
+            "control_feeds": [feed.hex() for feed in one.control_feeds],
+            "data_feeds": [feed.hex() for feed in one.data_feeds],
+            "ended": one.ended,
+            "here": one.here,
+        }
+        for one in found
+    ]
+    shown = [
+        {
+            "device": one.device.hex()[:16],
+            "identity": one.identity.hex()[:16],
+            "name": one.name,
+            "data feeds": " ".join(feed.hex()[:8] for feed in one.data_feeds),
+            "state": "ended" if one.ended else "this device" if one.here else "",
+        }
+        for one in found
+    ]
+    listed = table(list(shown[0]), shown)
+    listed.columns[0].no_wrap = True
     show(as_json, rows, lambda: out.print(listed))
 
 
@@ -168,5 +204,8 @@ def _stamp(party: Party, text: str) -> Stamp | None:
 def _one(text: str, known: set[bytes], what: str) -> bytes:
     found = [bytes(key) for key in known if text and key.hex().startswith(text.lower())]
     if len(found) != 1:
-        raise InvalidInput(f"{len(found)} {what} of this party begin with {text!r:.80}; `antiphon party` lists them")
+        raise InvalidInput(
+            f"{len(found)} {what} of this party begin with {text!r:.80}; `antiphon party` and `antiphon party devices` "
+            "list them"
+        )
     return found[0]

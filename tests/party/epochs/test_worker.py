@@ -141,6 +141,39 @@ def test_an_error_that_nobody_foresaw_is_told(alone: Peer, monkeypatch: pytest.M
     assert worked.status == "ZeroDivisionError: how odd"
 
 
+def test_an_error_of_the_store_is_told_and_it_goes_on(
+    alone: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store cannot be read while the thread looks for news; then it can again."""
+    assert alone.member is not None
+    worker = EpochWorker(alone.store, pause_s=0, retry_s=PATIENCE_S)
+    poll, failed = worker._watch.poll, threading.Event()
+
+    def fails() -> dict[bytes, int]:
+        failed.set()
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(worker._watch, "poll", fails)
+    event = reached(alone.epochs, 1, monkeypatch)
+    worker.add(alone.party, alone.member, alone.epochs)
+    assert failed.wait(PATIENCE_S)
+    write(alone.party, 2)
+    worker.add(alone.party, alone.member, alone.epochs)  # it ends the pause after an error, so it may fail once more
+    while not worker.error:
+        assert worker.thread.is_alive()
+    assert worker.status(bytes(alone.party.key)) == "StoreError: the disk is gone"
+    assert "the disk is gone" in caplog.text
+
+    monkeypatch.setattr(worker._watch, "poll", poll)
+    worker.add(alone.party, alone.member, alone.epochs)
+    assert event.wait(PATIENCE_S)
+    while worker.error:
+        assert worker.thread.is_alive()
+    assert "disk" not in worker.status(bytes(alone.party.key))
+    worker.stop()
+    assert not worker.thread.is_alive()
+
+
 class Interrupted(MemoryBlobs):
     """Somebody presses Ctrl-C when the first blob comes."""
 

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -271,6 +271,10 @@ class FeedStore(FeedReader):
             receiving.erase(tables, record, seq)
 
         self._change(change)
+
+    def erase_in_branches(self, feed: bytes, seqs: Collection[int]) -> int:
+        """Erase the bodies of blocks with these seqs in all kept branches of a feed. Return how many were there."""
+        return self._change(lambda tables: receiving.erase_in_branches(tables, feed, seqs))  # type: ignore[no-any-return]
 
     def ignore(self, feed: bytes) -> None:
         """Drop the bodies of a feed, and take none until `heed`. `compact` then shrinks the file.

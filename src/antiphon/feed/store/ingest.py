@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
@@ -403,7 +403,23 @@ def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:
 
 def erase(tables: Tables, record: FeedRecord, seq: int) -> None:
     """Erase a body permanently; the chain stays verifiable through its hash."""
-    held = tables.span_at(record, seq)
-    bodies, states = held.body_list(), bytearray(held.states or bytes(held.count))
-    bodies[seq - held.first], states[seq - held.first] = None, BodyState.ERASED
-    tables.put_span(held.with_bodies(bodies, bytes(states)))
+    tables.put_span(_without_body(tables.span_at(record, seq), seq))
+
+
+def erase_in_branches(tables: Tables, feed: bytes, seqs: Collection[int]) -> int:
+    """Erase the bodies of these blocks in all kept branches of a feed. Return how many were there."""
+    count = 0
+    for span in list(tables.branches(feed)):
+        here = [seq for seq in seqs if span.first <= seq < span.end and span.present[seq - span.first]]
+        count += len(here)
+        for seq in here:
+            span = _without_body(span, seq)
+        if here:
+            tables.replace_branch(span)
+    return count
+
+
+def _without_body(span: Span, seq: int) -> Span:
+    bodies, states = span.body_list(), bytearray(span.states or bytes(span.count))
+    bodies[seq - span.first], states[seq - span.first] = None, BodyState.ERASED
+    return span.with_bodies(bodies, bytes(states))

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
-from antiphon.feed.block import Block
+from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.hashing import chain_in_python
@@ -250,13 +250,22 @@ class Tables:
             return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
     def put_branch(self, span: Span) -> bool:
-        """Keep a span of another branch; False if it is kept. One that lacks no body replaces one that does."""
+        """Keep a span of another branch; False if it is kept. One that lacks no body replaces one that does.
+
+        A body that was erased does not come back.
+        """
         key = span.feed + span.hash_at(span.end - 1)
         found = self._txn.get(key, db=self._dbs["branches"])
-        if found is not None and (span.states or not spans.split(found[:-4]).states):
+        states = b"" if found is None else spans.split(found[:-4]).states
+        if found is not None and (span.states or not states or BodyState.ERASED in states):
             return False
-        self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
+        self.replace_branch(span)
         return True
+
+    def replace_branch(self, span: Span) -> None:
+        """Keep a span of another branch in the place of the one with the same blocks."""
+        key = span.feed + span.hash_at(span.end - 1)
+        self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
 
     def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
         """Yield the spans of other branches of a feed, with every byte checked, but those that end with a known hash.

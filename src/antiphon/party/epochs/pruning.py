@@ -48,11 +48,15 @@ def erase_bodies(party: PartyProcessor) -> int:
         judge = party.authority.epoch_judge(base.root.control)
         covered = {feed: [seq for seq in judge.erased(feed) if seq < cut.length] for feed, cut in base.feeds.items()}
     # If a feed is forked, the epoch may cover more of one branch than can be read here.
-    held = {record.feed: range(record.start, record.valid_length) for record in party.store.feeds(party.key)}
+    records = party.store.feeds(party.key)
+    held = {record.feed: range(record.start, record.valid_length) for record in records}
+    branched = {record.feed for record in records if record.branches}
     count = 0
     for feed, seqs in covered.items():
         for seq in seqs:
             if seq in held.get(feed, ()) and party.store.block(feed, seq).state is BodyState.PRESENT:
                 party.store.erase(feed, seq)
                 count += 1
+        if seqs and feed in branched:  # a genesis of a branch inside the cut begins nothing any more
+            count += party.store.erase_in_branches(feed, seqs)
     return count

@@ -2,11 +2,13 @@
 
 It looks at a party when blocks of it, or of its parent, have come, and at the time that the party's driver asks for.
 It computes without the party's lock, so writers are not blocked. Removing a party cancels its unfinished work. Each
-vote is one block, so none is ever half-written.
+vote is one block, so none is ever half-written. An error of one party delays that party; one of the store is logged and
+told as the status of all parties, and the thread tries again a minute later, or when a party is added.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
+
+_LOG = logging.getLogger("antiphon")
 
 PAUSE_S = 0.1  # at least this long between two rounds, however much is written meanwhile
 _RETRY_MS = 60_000
@@ -84,8 +88,18 @@ class WorkedParty:
 class EpochWorker:
     """Runs the drivers of all parties that were added, one after the other, in a thread that begins with the first."""
 
-    def __init__(self, store: FeedStore, *, prune: bool = False, pause_s: float = PAUSE_S) -> None:
+    def __init__(
+        self,
+        store: FeedStore,
+        *,
+        prune: bool = False,
+        pause_s: float = PAUSE_S,
+        retry_s: float = _RETRY_MS / 1_000,
+    ) -> None:
         self._store = store
+        self._retry_s = retry_s  # the pause after an error of the store
+        self._nudged = threading.Event()  # ends that pause
+        self.error = ""  # the last error of the store that nobody foresaw, until a look at the store succeeds
         self._prune = prune  # also prune messages, as policy allows
         self._pause_s = pause_s
         self._lock = threading.Lock()
@@ -103,10 +117,13 @@ class EpochWorker:
             if not self.thread.ident:
                 self.thread.start()
         self._watch.wake()
+        self._nudged.set()
 
     def status(self, party: bytes) -> str:
         """The last error with a party, or what this device waits for; "" for nothing, or if blocks came since."""
         known = self._parties.get(party)
+        if known is not None and self.error:
+            return self.error
         return known.status if known is not None and known.looked == self._store.transaction else ""
 
     def remove(self, party: bytes, *, wait: bool = True) -> None:
@@ -122,6 +139,7 @@ class EpochWorker:
     def stop(self) -> None:
         """Remove all parties, and end the thread. A caller that holds the lock of one does not wait for the end."""
         self._stopping.set()
+        self._nudged.set()
         known = list(self._parties.items())
         held = any(one.party.is_held() for _, one in known)
         for party, _ in known:
@@ -134,18 +152,34 @@ class EpochWorker:
 
     def _run(self) -> None:
         with self._watch:
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and not self._watch.closed:
                 try:
-                    self._round()
-                    with self._lock:
-                        left = [ms for known in self._parties.values() if (ms := known.left_ms()) is not None]
-                    grown = self._watch.wait(min(left) / 1_000 if left else None)
-                    if self._watch.closed:
-                        return
-                    self._note(grown)
+                    self._turn()
                 except StoreClosed:
                     return
+                except Exception as error:
+                    self._fail(error)
                 self._stopping.wait(self._pause_s)
+
+    def _turn(self) -> None:
+        """Work on each party whose time has come, and wait until blocks come or a time has come."""
+        self._round()
+        if self.error:
+            self._note(self._watch.poll())
+            self.error = ""  # the store can be read again
+        with self._lock:
+            left = [ms for known in self._parties.values() if (ms := known.left_ms()) is not None]
+        self._note(self._watch.wait(min(left) / 1_000 if left else None))
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of an error outside the work on one party, and wait. What has come meanwhile may not have been noted."""
+        self.error = f"{type(error).__name__}: {error}"
+        _LOG.error("epochs: the thread of the store failed, and will try again", exc_info=error)
+        with self._lock:
+            for known in self._parties.values():
+                known.wake_ms = 0
+        self._nudged.wait(self._retry_s)
+        self._nudged.clear()
 
     def _round(self) -> None:
         """Look at each party whose time has come."""

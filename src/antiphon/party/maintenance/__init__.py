@@ -3,6 +3,7 @@
 verify_epoch      `verify_epoch`, `Verifier`: recompute an epoch from its messages, and compare
 verify_report     `Verification`, `Difference`: the result, for people and as JSON
 costs             `party_costs`: what each identity costs this device
+devices           `party_devices`: the devices that write in a party
 garbage           `collect_garbage`: delete blobs that no party refers to
 referenced_blobs  the file contents that a party's items refer to
 
