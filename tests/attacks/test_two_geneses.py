@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.party.epochs.epoch_acts import epoch, join, member, same
-from tests.party.forked import confront
+from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, same
+from tests.party.forked import confront, view_branches
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.ids import ItemId
@@ -124,3 +124,70 @@ def test_a_genesis_that_names_the_id_of_another_model_begins_nothing(peers: Peer
     assert alice.party.item(text).model == ("antiphon/text", 1)
     with pytest.raises(UnknownItem):
         bob.party.item(text)
+
+
+# -- views: the id follows from a key, so one id can have two geneses
+
+
+@pytest.mark.parametrize("models", [("antiphon/text", "antiphon/object"), ("antiphon/object", "antiphon/text")])
+def test_of_a_view_with_two_geneses_all_have_the_same_one(peers: Peers, models: tuple[str, str]) -> None:
+    """Who holds the key vouches for what it names. What was written to the other genesis is refused, for all alike."""
+    alice, bob, mallory = peers.all
+    view, spans = view_branches(mallory, *models)
+    for peer, span, model in zip((alice, bob), spans, models, strict=True):
+        peer.take([span])
+        peer.party.item(view).edit(*(("insert", 0, "words") if model == "antiphon/text" else ("set", "by", peer.name)))
+    peers.all.remove(mallory)
+    confront(peers)
+    (chosen,) = {peer.party.item(view).model for peer in peers.all}
+    assert chosen[0] in models
+    shown = alice.party.item(view).value
+    assert shown == ("words" if chosen[0] == "antiphon/text" else {"by": ("alice", "bob")[models.index(chosen[0])]})
+    agree_on(peers, alice)
+    for number in range(2):
+        wanted = alice.snapshots(), alice.party.refused()
+        for peer in peers.all:
+            assert peer.party.item(view).value == shown
+            assert (peer.snapshots(), peer.party.refused()) == wanted, (number, peer.name)
+            peer.restart(crash=True)
+            assert peer.party.item(view).value == shown
+            peer.rebuild()
+            assert peer.party.item(view).value == shown
+        epoch(peers)
+    same(*peers.all, join(peers, "dora"))
+
+
+@pytest.mark.parametrize("models", [("antiphon/text", "antiphon/object"), ("antiphon/object", "antiphon/text")])
+def test_who_builds_on_a_view_later_changes_nothing(peers: Peers, models: tuple[str, str]) -> None:
+    """Bob had seen the other genesis. He writes to the view only after Alice did, to what he sees then."""
+    alice, bob, mallory = peers.all
+    view, spans = view_branches(mallory, *models)
+    alice.take([spans[0]])
+    bob.take([spans[1]])
+    bob.party.create("antiphon/object")  # his feed has seen the other genesis from here on
+    edits = (
+        [("insert", 0, "a"), ("insert", 1, "b")] if models[0] == "antiphon/text" else [("set", "a", 1), ("set", "b", 2)]
+    )
+    alice.party.item(view).edit(*edits[0])
+    peers.all.remove(mallory)
+    confront(peers)
+    bob.party.item(view).edit(*edits[1])
+    peers.sync()
+    for peer in peers.all:
+        assert peer.party.item(view).value == ("ab" if models[0] == "antiphon/text" else {"a": 1, "b": 2})
+        peer.rebuild()
+        assert peer.party.item(view).value == ("ab" if models[0] == "antiphon/text" else {"a": 1, "b": 2})
+    assert alice.snapshots() == bob.snapshots()
+
+
+def test_what_all_wrote_to_a_view_with_two_geneses_of_one_model_stays(peers: Peers) -> None:
+    alice, bob, mallory = peers.all
+    view, spans = view_branches(mallory, "antiphon/object", "antiphon/object")
+    for peer, span in zip((alice, bob), spans, strict=True):
+        peer.take([span])
+        peer.party.item(view).edit("set", peer.name, True)
+    peers.all.remove(mallory)
+    confront(peers)
+    for peer in peers.all:
+        assert peer.party.item(view).value == {"alice": True, "bob": True}
+    assert alice.snapshots() == bob.snapshots()

@@ -11,10 +11,14 @@ from tests.party.histories import edit
 
 from antiphon.core.errors import FeedRetired, NotAuthorised, UnknownItem
 from antiphon.core.ids import ItemId
+from antiphon.core.keys import PublicKey
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.model.message import Genesis, write_genesis
-from antiphon.testing.peers import Peers
+from antiphon.feed.span import Span
+from antiphon.model.message import Genesis, Inception, write_genesis
+from antiphon.testing.parties import pair_of
+from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.spans import SpanWriter
 
 
 def confront(peers: Peers) -> None:
@@ -42,6 +46,20 @@ def fork_with_items(peers: Peers, chance: random.Random, models: Sequence[str]) 
                 # After an earlier fork of the feed nobody sees its items.
                 with suppress(UnknownItem, NotAuthorised, FeedRetired):
                     edit(peer, item, chance)
+
+
+def view_branches(mallory: Peer, *models: str) -> tuple[bytes, list[Span]]:
+    """Another block 0 of Mallory's data feed for each model, all with the same view; and the id of that view."""
+    feed, party, key = member(mallory).open_data_feed().feed, mallory.party.key, pair_of("a view")
+    proof = Inception(bytes(key.key), key.sign(Inception.statement(party, feed)))
+    entries = member(mallory).machine.entries()
+    item = bytes(ItemId.of_view(1 + max(entry.lamport for entry in entries), party=party, key=proof.key))
+    spans = []
+    for seed, model in enumerate(models):
+        writer = SpanWriter(mallory.keys.pair(PublicKey(feed)), party, seed=seed)
+        drafts = [Draft(Kind.GENESIS, item, write_genesis(Genesis(b"", model, 1, view=proof)))]
+        spans += writer.extend(drafts, seen=entries)
+    return item, spans
 
 
 class Forked:

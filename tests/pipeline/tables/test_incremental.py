@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.budget import budget
-from tests.party.forked import Forked, confront
+from tests.party.epochs.epoch_acts import member, note
+from tests.party.forked import Forked, confront, view_branches
 from tests.party.helpers import narrow
 from tests.party.histories import act, models, some_ranges
 from tests.pipeline.helpers import contents
@@ -84,6 +85,37 @@ def towns(tmp_path: Path) -> Iterator[list[Town]]:
             Town(stack.enter_context(Peers(tmp_path / str(seed), models=models())), seed, epochs=seed % 3 == 2)
             for seed in range(TOWNS)
         ]
+
+
+@pytest.mark.parametrize("others", [("antiphon/text", "antiphon/object"), ("antiphon/object", "antiphon/text")])
+def test_a_view_that_a_late_message_gives_another_genesis_is_folded_again(
+    quick: SparkSession, tmp_path: Path, others: tuple[str, str]
+) -> None:
+    """Alice and Bob wrote to what two branches of Mallory's feed make of a view; Bob's older message comes later."""
+    log, fresh = DeltaFolder(tmp_path / "tables"), DeltaFolder(tmp_path / "fresh")
+    with Peers(tmp_path / "peers", models=models()) as peers:
+        alice, bob, mallory = (peers.add(name) for name in ("alice", "bob", "mallory"))
+        member(mallory).open_data_feed()
+        peers.sync()
+        view, spans = view_branches(mallory, *others)
+        peers.all.remove(mallory)
+        for peer, span, model in zip((bob, alice), spans, others, strict=True):
+            note(peer)
+            note(peer)
+            peer.take([span])
+            peer.party.item(view).edit(*(("insert", 0, "x") if model == "antiphon/text" else ("set", "x", 1)))
+            note(alice)
+        alice.take([spans[0]])
+        assert alice.party.item(view).model[0] == others[1]
+        first = TableRun(quick, log, [alice.folder], models=models)
+        first.run()
+        confront(peers)
+        assert alice.party.item(view).model[0] == others[0]
+        second = TableRun(quick, log, [alice.folder], models=models)
+        second.run()
+        assert not any(step.full_reason for step in second.steps)
+        TableRun(quick, fresh, [alice.folder], models=models).run()
+    assert contents(quick, log) == contents(quick, fresh)
 
 
 def test_an_incremental_run_gives_what_a_full_run_gives(

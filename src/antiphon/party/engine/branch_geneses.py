@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from antiphon.core.errors import UnknownFeed
+from antiphon.core.stamp import Stamp
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import HASH_SIZE, Kind
 from antiphon.feed.limits import BRANCH_GENESIS_SIZE_MAX
@@ -36,6 +37,10 @@ class BranchGenesis(NamedTuple):
     note: Note
     since: dict[bytes, int]
 
+    def seen_by(self, note: Note) -> bool:
+        """True if the feed of a message had seen this genesis when it wrote the message."""
+        return note.feed in self.since and note.seq >= self.since[note.feed]
+
 
 Candidates = Mapping[bytes, Sequence[BranchGenesis]]  # by item
 
@@ -43,17 +48,35 @@ Candidates = Mapping[bytes, Sequence[BranchGenesis]]  # by item
 def choose(candidates: Candidates, item: bytes, notes: Sequence[Note]) -> Note | None:
     """Return the genesis beyond a fork that may begin an item with these messages; None for none.
 
-    One of the messages must be of a feed that had seen it then. Of several the least stamp is taken. A delivered
-    genesis comes before all of them.
+    One of the messages must be of a feed that had seen it then. Only a view can have several: the first message that
+    had seen any decides, so that what others build later changes nothing; of those that it had seen, the least is
+    taken. A delivered genesis comes before all of them.
     """
     if item not in candidates or any(note.kind == Kind.GENESIS for note in notes):
         return None
-    seen = [
-        known.note
-        for known in candidates[item]
-        if any(note.seq >= known.since[note.feed] for note in notes if note.feed in known.since)
-    ]
+    known = candidates[item]
+    first = min((note for note in notes if any(one.seen_by(note) for one in known)), key=_stamp_of, default=None)
+    seen = [] if first is None else [one.note for one in known if one.seen_by(first)]
     return min(seen, key=lambda note: (note.stamp, note.created_ms, note.message), default=None)
+
+
+def _stamp_of(note: Note) -> Stamp:
+    return note.stamp
+
+
+def may_begin_otherwise(
+    candidates: Candidates, item: bytes, frame: Mapping[bytes, Stamp], notes: Sequence[Note]
+) -> bool:
+    """True if messages may give an item that began beyond a fork another genesis, so that it must be folded again.
+
+    Only a view can have two. `frame` has the last message of each feed that the item has. The choice changes only with
+    a feed that had seen, when it wrote to the item, a genesis that it had not seen when it wrote to it before.
+    """
+    return len(candidates.get(item, ())) > 1 and any(
+        known.seen_by(note) and (note.feed not in frame or frame[note.feed].seq < known.since[note.feed])
+        for known in candidates[item]
+        for note in notes
+    )
 
 
 @dataclass(slots=True, eq=False)

@@ -72,8 +72,8 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
             entry = engine.entry_of(item, records.get(item))
             if engine.scope.leaves_out(item) or (entry.state is None and not engine.whole):
                 continue
-            if entry.state is None and engine.authority.forked():
-                continue  # its genesis may be beyond a fork
+            if (entry.state is None or entry.state.view is not None) and engine.authority.forked():
+                continue  # its genesis may be beyond a fork, of a view also another one than before
             folded = fold(engine.party, item, entry.state, groups[item], engine.models, engine.author)
             if folded.late or (entry.orphaned and folded.state is not None):
                 continue

@@ -23,7 +23,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY, Folded, ItemState, fold, system_item
 from antiphon.model.message import Note
 from antiphon.party.engine.authors import Authors, Steps
-from antiphon.party.engine.branch_geneses import BranchGeneses, choose
+from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates, choose, may_begin_otherwise
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
 from antiphon.party.engine.delivery import Delivery
@@ -230,6 +230,9 @@ class Engine:
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
+        if self._begins_otherwise(entry.state, notes):
+            self.post(entry, notes)
+            return self.refold(entry)
         beyond = None if entry.state is not None else self.beyond(entry.id, notes)
         began = perf_counter()
         folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author, beyond=beyond)
@@ -327,11 +330,20 @@ class Engine:
 
     def beyond(self, item: bytes, notes: Sequence[Note]) -> Note | None:
         """Return the genesis beyond a fork that may begin an item with these messages; None for none."""
-        forked = self.authority.forked()
-        if not forked or any(note.kind == Kind.GENESIS for note in notes):
+        if not self.authority.forked() or any(note.kind == Kind.GENESIS for note in notes):
             return None
+        return choose(self._candidates(), item, notes)
+
+    def _candidates(self) -> Candidates:
+        """Return the geneses beyond forks, by item."""
         bounds = {feed: (lane.state.base, lane.state.position) for feed, lane in self.delivery.lanes.items()}
-        return choose(self._branch_geneses.update(forked, bounds), item, notes)
+        return self._branch_geneses.update(self.authority.forked(), bounds)
+
+    def _begins_otherwise(self, item: ItemState | None, notes: Sequence[Note]) -> bool:
+        """True if messages may give a view that began beyond a fork another genesis."""
+        if item is None or item.view is None or item.based or not self.authority.forked():
+            return False
+        return may_begin_otherwise(self._candidates(), item.id, item.frame, notes)
 
     def outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Posting]:
         """Return the postings of an item outside the base."""
@@ -347,9 +359,10 @@ class Engine:
         item = self._decode(record)
         notes = self._messages.read(entry.postings)
         beyond = None if item is not None else self.beyond(entry.id, notes)
+        otherwise = self._begins_otherwise(item, notes)
         folded = fold(self.party, entry.id, item, notes, self.models, self.author, beyond=beyond)
         entry.put(folded.state)
-        if folded.late:
+        if folded.late or otherwise:
             self.refold(entry)
         elif entry.state is None and not entry.postings:
             self.cache.drop(entry.id)

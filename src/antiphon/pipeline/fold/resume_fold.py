@@ -60,8 +60,19 @@ class ResumeFold(ItemFold):
         state = None if base == NO_CODE else item_codec.decode(item_codec.record_of(base), self.models)
         if state is None or not _can_resume(state, notes):
             return None
+        if len(self.plans[party].branch_geneses.get(bytes(state.id), ())) > 1:
+            return None  # new messages may choose another genesis
         state.based = self._based(party, state)
         return state
+
+    def ambiguous(self) -> set[tuple[bytes, bytes]]:
+        """Return the items, by party, of which several geneses beyond a fork are known: new messages may choose."""
+        return {
+            (party, item)
+            for party, plan in self.plans.items()
+            for item, geneses in plan.branch_geneses.items()
+            if len(geneses) > 1
+        }
 
     def _based(self, party: bytes, state: ItemState) -> bool:
         """True if the genesis of an item is inside the base epoch of its party; the snapshot does not contain that."""

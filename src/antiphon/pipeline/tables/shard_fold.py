@@ -199,6 +199,8 @@ class ShardFold:
             item = folding.restore_base(party.key, resume.without_state(place), ())
             access = None if item is None else item.access
             found[nth] = access is not None and resume.registers.all_allowed(nth, access, party.feeds, party.authors)
+        if ambiguous := folding.ambiguous():
+            found &= np.array([key not in ambiguous for key in self._keys.keys], dtype=np.bool_)
         return found
 
     def _flat_items(
