@@ -31,6 +31,7 @@ from antiphon.halo.credentials.claims import (
     MemberAdmission,
     Role,
 )
+from antiphon.mesh import announcements, requests
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, encode_list
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.parties import pair_of
@@ -205,3 +206,24 @@ def test_a_feed_that_begins_with_no_block_stops_nobody(peers: Peers, forged: For
     alice.party.process()
     assert bytes(span.feed) not in {bytes(entry.feed) for entry in member(alice).machine.entries()}
     works(peers, *peers.all)
+
+
+@pytest.mark.parametrize("newcomer", [False, True])
+def test_any_number_of_control_feeds_passes_through_a_session(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch, newcomer: bool
+) -> None:
+    """65,537 control feeds of one identity that a member named made every session about the party fail, for ever."""
+    monkeypatch.setattr(requests, "FEEDS_MAX", 12)
+    monkeypatch.setattr(announcements, "HOLDINGS_MAX", 5)
+    alice, bob = peers.all
+    mallory = Stranger(bytes(alice.party.key))
+    member(alice).admit(mallory.identity.key, [Role.READER])
+    alice.take(feeds_of(mallory, 60))
+    alice.party.process()
+    if newcomer:
+        bob = peers.add("carol", None)
+        member(alice).admit(bob.key, [Role.READER])
+    for _ in range(3):  # what was forgotten comes with the next session
+        wire = Wire(peers, [(alice.name, bob.name)])
+        wire.run(600_000)
+    assert set(alice.lengths()) <= set(bob.lengths())

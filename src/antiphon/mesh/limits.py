@@ -7,7 +7,7 @@ from antiphon.feed.limits import SPAN_SIZE_MAX
 MESSAGE_SIZE_MAX = SPAN_SIZE_MAX + (64 << 10)  # a span cannot be cut short of its head, so the largest must fit
 ANSWER_SIZE = 512 << 10  # an answer is filled up to this size; it has at least one range or blob, if there is one
 HOLDINGS_MAX = 1024  # in one announcement
-FEEDS_MAX = 1 << 16  # announced by one peer
+FEEDS_MAX = 1 << 16  # announced by one peer, without those that are held here
 RANGES_MAX = 64  # in one request
 BRANCH_SPANS_MAX = 1024  # in one answer about a branch; the rest is requested again
 BRANCH_BACK_MAX = 1024  # blocks of a branch before the wanted one, in one request

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from antiphon.core.cid import CID_SIZE, Cid
-from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.core.errors import BadEncoding
 from antiphon.feed import span as spans
 from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
@@ -37,6 +37,7 @@ class Requester:
         self._gate = gate
         self._timeout = pace
         self.theirs: dict[bytes, Holding] = {}
+        self._unheld: set[bytes] = set()  # those of which no block is here: others cost no more than what is held
         self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have blocks that are missing here
         self._open: dict[bytes, None] = {}  # the same for data feeds
         self._shut: dict[bytes, None] = {}  # feeds of which the peer has more blocks, which cannot be taken now
@@ -68,20 +69,39 @@ class Requester:
 
     # -- holdings of the peer
 
-    def note_holdings(self, holdings: Iterable[Holding]) -> None:
-        """Note the holdings that the peer announces. A repeated or older one changes nothing."""
+    def note_holdings(self, holdings: Sequence[Holding]) -> bool:
+        """Note the holdings that the peer announces. A repeated or older one changes nothing.
+
+        False if there is no room for some of them: of feeds that are not here, only so many are remembered. The peer
+        announces them again later, when some have come.
+        """
+        self._make_room(len(holdings))
+        left_out = False
         for one in holdings:
             known = self.theirs.get(one.feed)
             if known is not None and not _newer(one, known):
                 continue
-            if known is None and len(self.theirs) >= FEEDS_MAX:
-                raise TooLarge(f"a peer announces more than {FEEDS_MAX} feeds of party {self._replica.key.hex()[:8]}")
+            if known is None and not self._replica.holdings.length(one.feed):
+                if len(self._unheld) >= FEEDS_MAX:
+                    left_out = True
+                    continue
+                self._unheld.add(one.feed)
             self.theirs[one.feed] = one
             self._look_at(one.feed)
             for block in [block for block in self._lacked if self._is_of(block, one.feed)]:
                 del self._lacked[block]
         self._without.clear()
         self._blobs_rest_ms = 0
+        return not left_out
+
+    def _make_room(self, count: int) -> None:
+        """Forget feeds of strangers, if there is no room for others. The next session hears of them again."""
+        self._notice()
+        most = len(self._unheld) + count - FEEDS_MAX
+        for feed in [*islice(self._strangers, most)] if most > 0 else ():
+            for known in (self.theirs, self._shut, self._strangers, self._back, self._rest):
+                known.pop(feed, None)
+            self._unheld.discard(feed)
 
     def again(self) -> None:
         """Consider all feeds of the peer again: more of them may be taken than before."""
@@ -99,6 +119,7 @@ class Requester:
             if feed not in self._strangers or self._replica.known.names(self._strangers[feed]):
                 self._look_at(feed)
         for _, held in self._replica.holdings.since(version):
+            self._unheld.discard(held.feed)
             if held.feed in self.theirs:
                 self._look_at(held.feed)
 
@@ -112,7 +133,8 @@ class Requester:
         """Stop requesting a feed until the peer or this replica holds more of it."""
         self._urgent.pop(feed, None)
         self._open.pop(feed, None)
-        if self.theirs[feed].length > self._replica.holdings.length(feed):
+        theirs = self.theirs.get(feed)
+        if theirs is not None and theirs.length > self._replica.holdings.length(feed):
             self._shut[feed] = None
 
     # -- requests

@@ -156,9 +156,9 @@ class Session:
             self._queued_size += self._responder.answer_size
 
     def _take_announcement(self, announcement: Announcement, now_ms: int) -> None:
-        self._requester.note_holdings(announcement.holdings)
+        noted = self._requester.note_holdings(announcement.holdings)
         again = announcement.upto <= self._heard
-        if announcement.since <= self._heard < announcement.upto:
+        if noted and announcement.since <= self._heard < announcement.upto:
             self._heard = announcement.upto
         due_ms = now_ms if again else now_ms + ACKNOWLEDGE_MS
         self._acknowledge_ms = min(self._acknowledge_ms or due_ms, due_ms)
