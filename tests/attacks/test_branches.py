@@ -163,6 +163,9 @@ def test_what_does_not_lead_to_the_block_is_refused_by_name(peers: Peers) -> Non
     bob.take([first, second])
     assert bob.store.trail(first.feed, wanted.seq, wanted.hash, 0, 1 << 20)[-1].hash_at(wanted.seq) == wanted.hash
     assert bob.store.trail(first.feed, wanted.seq, bytes(32), 0, 1 << 20) == []
+    for peer in (alice, bob):  # an answer that its taker must refuse ends their session, again and again
+        for seq in (wanted.seq - 1, wanted.seq + 1, wanted.seq + 9):
+            assert peer.store.trail(first.feed, seq, wanted.hash, 0, 1 << 20) == []
 
 
 def _kept(peer: Peer, span: Span) -> list[Span]:

@@ -20,7 +20,7 @@ from antiphon.party.engine.ports import LaneState
 from antiphon.party.store.item_store import decode_lane, encode_lane
 from antiphon.testing.parties import Rehearsal, pair_of
 
-MEMBERS = 200  # whose control feeds every block of the attacker has seen
+MEMBERS = 100  # whose control feeds every block of the attacker has seen
 
 
 def kept(make: Callable[[], object]) -> int:
@@ -67,7 +67,7 @@ def folded(rehearsal: Rehearsal, received: list[bytes]) -> PartyMachine:
 
 def test_memory_of_control_feeds_is_in_proportion_to_what_was_received() -> None:
     measured = []
-    for rounds in (200, 400):
+    for rounds in (150, 300):
         rehearsal, received = attack(rounds)
         measured.append((sum(map(len, received)), kept(partial(folded, rehearsal, received))))
     (size, _), (more, _) = measured

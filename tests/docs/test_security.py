@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.docs.test_ledger import exists
 
 from antiphon.feed import limits as feed_limits
 from antiphon.halo import limits as halo_limits
@@ -42,3 +43,16 @@ def test_every_adversary_is_told_apart(page: str) -> None:
         assert re.search(rf"^### .*{adversary}", page, re.MULTILINE | re.IGNORECASE), adversary
     assert page.count("**Promised**") == page.count("\n### ")
     assert page.count("**Not promised**") == page.count("\n### ")
+
+
+def test_every_promise_names_tests_that_exist(page: str, root: Path) -> None:
+    """Each promise to all, and each adversary, has a row, and each row a test."""
+    part = page.split("## Which tests show it")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| ([^`|]+) \| (`tests/.+`) \|$", part, re.MULTILINE))
+    wanted = re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
+    adversaries = re.findall(r"^### (?:An? )?(.+?)(?:,.*)?$", page, re.MULTILINE)
+    assert (len(wanted), len(adversaries)) == (5, 9)
+    for subject in (*wanted, *(adversary.lower() for adversary in adversaries)):
+        assert any(subject in promise for promise in rows), subject
+    for test in re.findall(r"`(tests/[^`]+)`", part):
+        assert exists(test, root), test

@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from antiphon.api.store import Store
 from antiphon.core.errors import InvalidInput
+from antiphon.feed import limits as feed_limits
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, HomeReport, PartyReport
 from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission
-from antiphon.halo.limits import DEVICE_FEEDS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
+from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
 from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
 from antiphon.model.fold import NO_ITEM as NO_SUCH_ITEM
 from antiphon.model.object.model import ObjectModel
@@ -308,3 +309,26 @@ def test_a_home_stays_below_a_tenth_of_each_budget(home: tuple[Path, HomeReport]
         for counted, most in ((feeds, DEVICE_FEEDS_MAX), (devices, IDENTITY_DEVICES_MAX), (given, GIVEN_MAX)):
             assert counted
             assert max(counted.values()) <= max(1, most // 10)
+        founder = store.party(made.party).member.genesis_feed
+        by_editors = [count for feed, count in given.items() if feed != founder]
+        assert max(by_editors, default=0) <= EDITOR_ADMISSIONS_MAX // 10
+
+
+def test_a_home_stays_below_a_tenth_of_each_limit_of_feeds(home: tuple[Path, HomeReport], store: Store) -> None:
+    feeds, most = store.manager.feeds, Counter[str]()
+    for record in feeds.feeds():
+        most["EVIDENCE_SIZE_MAX"] = max(most["EVIDENCE_SIZE_MAX"], len(feeds.fork(record.feed) or b""))
+        for span in feeds.spans(record.feed, record.start):
+            columns = span.columns
+            found = {
+                "BODY_SIZE_MAX": columns["body_size"].max(),
+                "ADVANCE_MAX": columns["advance"].max(),
+                "LAMPORT_MAX": columns["lamport"].max(),
+                "SPAN_BLOCKS_MAX": span.count,
+                "SPAN_HEADERS_SIZE_MAX": len(span.headers) + len(span.advance),
+                "SPAN_SIZE_MAX": span.size,
+            }
+            most |= Counter({name: int(value) for name, value in found.items()})  # the greater of both
+    assert len(most) == 7
+    for name, value in most.items():
+        assert 0 < value <= getattr(feed_limits, name) // 10, name

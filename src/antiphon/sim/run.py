@@ -321,6 +321,7 @@ class Stage:
         for other in self.honest()[:2]:
             newcomer.link(other)
         self._admit(newcomer)
+        self.founder.epochs.step()  # what it wrote after an epoch may wait until it stands on that epoch again
         with self.founder.party.batch():
             for _ in range(self.rules.epoch_messages):
                 self.founder.party.create("antiphon/object")

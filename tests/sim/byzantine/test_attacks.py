@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
 import pytest
 from tests.budget import only_in_soak
 
+from antiphon.core.reasons import Reason, code_of
+from antiphon.feed.feed_record import End
+from antiphon.feed.header import NO_END
+from antiphon.feed.span import Span
+from antiphon.halo.credentials.claims import FeedKind
+from antiphon.mesh.replica import Replica
+from antiphon.sim import laws
 from antiphon.sim.byzantine import attacks
-from antiphon.sim.run import Outcome, run
+from antiphon.sim.run import Outcome, Stage, run
 from antiphon.sim.scenario import Act, ActKind, Fault, Scenario, make
 from antiphon.sim.trace import Kind
 
@@ -19,6 +27,63 @@ pytestmark = pytest.mark.slow
 _REFUSED = ("junk", "too large", "unasked", "other party", "false acknowledgement", "broken ranges", "cut short")
 
 FORKS = ("forked data", "forked long ago", "forked thrice")
+
+
+def _forks(stage: Stage) -> object:
+    """Honest peers hold two histories of a feed of the liar."""
+    return [
+        record.feed
+        for peer in stage.honest()
+        for record in peer.store.feeds(peer.key)
+        if record.why is End.FORK or record.branches
+    ]
+
+
+def _waits(stage: Stage) -> object:
+    """Honest peers have a block of the liar that waits for what it claims to have seen."""
+    peers = stage.honest()
+    own = {record.feed for peer in peers for record in peer.store.feeds(peer.key) if record.writable}
+    return [blocked for peer in peers for blocked in peer.party.status().blocked if blocked.feed not in own]
+
+
+def _budgets(stage: Stage) -> object:
+    """Honest peers hold more of the liar than counts."""
+    voids = stage.founder.member.state.voids
+    return [void for void in voids if code_of(void.reason) is Reason.BUDGET]
+
+
+def _seen_much(stage: Stage) -> object:
+    """Two control feeds of the liar are folded, with many blocks each."""
+    machine = stage.founder.member.machine
+    lengths = [machine.length(feed) for feed, owner in _feeds_of_liars(stage).items() if owner is FeedKind.CONTROL]
+    return len([length for length in lengths if length > 10]) > 1
+
+
+def _ended(stage: Stage) -> object:
+    """The liar's data feed has ended: at its beginning, or at what a final epoch holds."""
+    authority = stage.founder.member.machine.authority
+    data = [feed for feed, kind in _feeds_of_liars(stage).items() if kind is FeedKind.DATA]
+    return [feed for feed in data if authority.end(feed) != NO_END]
+
+
+def _feeds_of_liars(stage: Stage) -> dict[bytes, FeedKind]:
+    liars = {bytes(stage.peers[name].identity.key) for name in stage.scenario.cast.liars}
+    owners = stage.founder.member.machine.authority.owners()
+    return {feed: owner.kind for feed, owner in owners.items() if owner.identity in liars}
+
+
+#: What shows in honest homes that a lie came, and could have done harm.
+BITES: dict[str, Callable[[Stage], object]] = {
+    "runaway control": _waits,
+    "runaway data": _waits,
+    "branch for one": _forks,
+    "wrong places": _forks,
+    "two models": _forks,
+    "too many feeds": _budgets,
+    "many control feeds": _budgets,
+    "much seen": _seen_much,
+    "scorched earth": _ended,
+}
 
 
 def with_liars(seed: int = 0) -> Scenario:
@@ -39,12 +104,40 @@ def play(name: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
 
 @pytest.mark.parametrize("name", sorted(attacks.ATTACKS))
 def test_a_lie_breaks_no_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bitten: list[object] = []
+
+    def look(stage: Stage) -> list[str]:
+        bitten.append(BITES[name](stage) if name in BITES else True)
+        return []
+
+    monkeypatch.setattr(laws, "LAWS", {"a look": look, **laws.LAWS})
     outcome = play(name, monkeypatch)
     told = outcome.trace.of(Kind.LIE)
     assert any(event.text == name for event in told), f"it was never told: {[event.text for event in told]}"
     assert not outcome.broken, str(outcome.broken[0])
+    assert all(bitten), f"honest peers have never met it: {bitten}"
     if name in _REFUSED:
         assert outcome.trace.of(Kind.REFUSE)
+
+
+def test_strangers_are_met_and_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They leave no trace in honest homes, so those who turn them away are asked."""
+    turned: list[bytes] = []
+    decide = Replica._is_stranger
+
+    def note(self: Replica, span: Span) -> bool:
+        found = decide(self, span)
+        turned.extend([bytes(span.feed)] * found)
+        return found
+
+    monkeypatch.setattr(Replica, "_is_stranger", note)
+    outcome = play("strangers", monkeypatch)
+    assert len(set(turned)) >= 5
+    assert not outcome.broken, str(outcome.broken[0])
+
+
+def test_each_attack_of_the_worst_member_is_seen_to_bite() -> None:
+    assert set(BITES) | {"strangers"} == attacks.FURTHER
 
 
 @pytest.mark.parametrize("name", FORKS)

@@ -296,8 +296,9 @@ class Tables:
         """Return the span of a branch that holds a block; None if none does. Only hashes of other spans are read."""
         key = feed + hash_
         found = self._txn.get(key, db=self._dbs["branches"])
-        if found is not None:
-            return _branch(key, bytes(found))
+        if found is not None:  # the block is the last of a span
+            span = _branch(key, bytes(found))
+            return span if span.end == seq + 1 else None
         return self._find_branch(feed, lambda span: span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_)
 
     def _find_branch(self, feed: bytes, right: Callable[[Span], bool]) -> Span | None:

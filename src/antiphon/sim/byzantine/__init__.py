@@ -6,7 +6,7 @@
     blocks        wrong bodies, headers and timeframe entries in data feeds; writers without rights
     forks         feeds with two histories
     credentials   forged rights, revocations, policies and evidence
-    worst_member  runaway lamports, too many feeds, one id with two models, blocks that refer to very much
+    worst_member  runaway lamports, true hashes at wrong places, too many feeds, one id with two models, and more
     epochs        wrong or unauthorised epochs, and votes for them
 
 In: a `SimPeer` that holds the keys of a member. Out: messages to its neighbours. A run calls one attack for each act of

@@ -65,6 +65,7 @@ _FURTHER: tuple[Attack, ...] = (
     worst_member.runaway_control,
     worst_member.runaway_data,
     worst_member.branch_for_one,
+    worst_member.wrong_places,
     worst_member.two_models,
     worst_member.too_many_feeds,
     worst_member.many_control_feeds,

@@ -73,6 +73,33 @@ def branch_for_one(foe: Attacker) -> None:
     foe.push(others, *foe.writer_at(feed).extend([foe.setting(item, "low")] * count))
 
 
+def wrong_places(foe: Attacker) -> None:
+    """Name true hashes at wrong places, where honest peers must ask for the same blocks at their true places.
+
+    One neighbour is shown another branch of the data feed than the rest. The blocks of a second feed name the last
+    block of that branch, and of an honest feed, by their hashes, but behind their places or in another feed.
+    """
+    item = foe.an_object()
+    if item is None:
+        return
+    feed, (one, *others) = foe.data_feed(), foe.names()
+    honest = [record for record in foe.peer.store.feeds(foe.peer.key) if record.length and record.feed != feed]
+    branch = foe.writer_at(feed).extend([foe.setting(item, "shown to one")] * foe.chance.randint(2, 6))
+    foe.push([one], *branch)
+    foe.push(others, *foe.writer_at(feed).extend([foe.setting(item, "shown to the rest")]))
+    last, other = branch[-1].block(branch[-1].count - 1), foe.chance.choice(honest)
+    lies = [
+        Entry(feed, last.seq + foe.chance.randint(1, 3), last.lamport, last.hash),
+        Entry(other.feed, other.length + foe.chance.randint(0, 3), other.lamport, other.hash),
+        Entry(other.feed, last.seq, last.lamport, last.hash),
+    ]
+    writer = _second_feed(foe, FeedKind.DATA)
+    known = {entry.feed: entry for entry in foe.peer.member.machine.entries()}
+    lie = foe.chance.choice(lies)
+    # It may count: inside the cut of an epoch, an entry counts by its lamport alone.
+    foe.push(foe.names(), *writer.extend([foe.setting(item, "a wrong place")], seen=[*known.values(), lie]))
+
+
 def too_many_feeds(foe: Attacker) -> None:
     """Admit more data feeds than a device may have, and write to some."""
     item = foe.an_object() or bytes(16)
