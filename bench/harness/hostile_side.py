@@ -116,8 +116,7 @@ def measure(folder: str, surface: str, item: str) -> dict[str, Any]:
     """Measure the owner that has received the blocks of an attack."""
     home = Path(folder, "owner")
     opened = forked(_open, home)
-    acts = forked(_act, home, Path(folder, "ids.json"), surface, bytes.fromhex(item))
-    return {"opened": opened, "acts": acts}
+    return {"opened": opened, **forked(_act, home, Path(folder, "ids.json"), surface, bytes.fromhex(item))}
 
 
 def forked(work: Callable[..., dict[str, Any]], *arguments: Any, **named: Any) -> dict[str, Any]:
@@ -193,8 +192,12 @@ def _open(home: Path) -> dict[str, Any]:
     return {"seconds": median(taken), "memory": _peak() - before}
 
 
-def _act(home: Path, ids: Path, surface: str, item: bytes) -> dict[str, float]:
-    """Time what members do later: write, query, invite, revoke, set policy, edit the attacked item, declare."""
+def _act(home: Path, ids: Path, surface: str, item: bytes) -> dict[str, Any]:
+    """Time what members do later: write, query, invite, revoke, set policy, declare, edit the attacked item.
+
+    The first epoch holds all that was received. The next ones follow an edit of the attacked item, or a write to
+    another one.
+    """
     known = [bytes.fromhex(text) for text in json.loads(ids.read_text())]
     taken = Taken()
     with antiphon.open(home, epochs=False) as store:
@@ -212,13 +215,21 @@ def _act(home: Path, ids: Path, surface: str, item: bytes) -> dict[str, float]:
         for turn in range(3):
             with taken.by("set policy"):
                 party.epochs.set_policy(keep_epochs=turn + 1)
+        feeds = store.manager.feeds
+        held = sum(span.size for record in feeds.feeds(party.key) for span in feeds.spans(record.feed, 0))
+        with taken.by("first declare"):
+            party.epochs.declare()
         for edited, handle in _edited(party, surface, item):
             for turn in range(REPEATS):
                 with taken.by(f"edit of {edited}"):
                     _edit(handle, turn)
-        with taken.by("declare"):
-            party.epochs.declare()
-    return taken.medians()
+            with taken.by("declare after edits"):
+                party.epochs.declare()
+        for turn in range(3):
+            party.item(known[turn], Object)["count"] = turn
+            with taken.by("declare"):
+                party.epochs.declare()
+    return {"acts": taken.medians(), "held": held}
 
 
 class Taken:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.array.model import ArrayModel
@@ -22,6 +22,8 @@ from antiphon.query.packed_json import pack
 from antiphon.query.tokens import word_text
 
 CREATED_MS_MAX = 1 << 47  # a later time can only be false, and counts as this one
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, datetime})  # types of values that hold no others
+T = TypeVar("T")
 _LOG = logging.getLogger("antiphon")
 _OUR_OWN = frozenset({ObjectModel, ArrayModel, TextModel, MessengerModel})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -101,9 +103,7 @@ class Facts(_LazyFacts):
         """The texts that `Match` searches: the name, and every text in the value."""
         if self.name:
             yield self.name
-        for part in _leaves(self.value):
-            if isinstance(part, str):
-                yield part
+        yield from _inside(self.value, str)
 
     def word_text(self) -> str:
         """The words of these texts in one string (`tokens.word_text`), computed on first use."""
@@ -114,24 +114,25 @@ class Facts(_LazyFacts):
             return self._words
 
 
-def _leaves(value: Value) -> Iterator[Value]:
-    """The scalars in a value, in order."""
-    waiting = [iter((value,))]
+def _inside(value: Value, kind: type[T]) -> Iterator[T]:
+    """The scalars of a kind in a value, in order. Long lists of plain scalars are passed over at once."""
+    waiting: list[Iterator[Any]] = [iter((value,))]
     while waiting:
         for part in waiting[-1]:
-            if isinstance(part, dict):
-                waiting.append(iter(part.values()))
-                break
-            if isinstance(part, list | tuple):
-                waiting.append(iter(part))
-                break
-            yield part
+            if isinstance(part, dict | list | tuple):
+                inside = part.values() if isinstance(part, dict) else part
+                kinds = set(map(type, inside))
+                if kind in kinds or not kinds <= _PLAIN:
+                    waiting.append(iter(inside))
+                    break
+            elif isinstance(part, kind):
+                yield part
         else:
             waiting.pop()
 
 
 def _references(value: Value, further: Iterable[Reference]) -> tuple[Reference, ...]:
-    return in_order({*(part for part in _leaves(value) if isinstance(part, Reference)), *further})
+    return in_order({*_inside(value, Reference), *further})
 
 
 def in_order(references: Iterable[Reference]) -> tuple[Reference, ...]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
@@ -31,6 +32,8 @@ from antiphon.model.value import Value
 REKEY_SIZE_MAX = KEY_SIZE_MAX // 2  # of new keys, so that it takes long until they are too long again
 _REKEY_COUNT = 8
 _NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)  # iterable, but hardly meant as lists of values
+
+_MUTABLE = frozenset({list, dict})
 
 
 class ArrayModel(Model[ArrayState]):
@@ -60,7 +63,8 @@ class ArrayModel(Model[ArrayState]):
     # -- reading
 
     def value(self, state: ArrayState) -> list[Value]:
-        return [_own(value) for piece in state.order for value in piece.winners()]
+        values = list(chain.from_iterable(piece.winners() for piece in state.order))
+        return values if _MUTABLE.isdisjoint(map(type, values)) else [_own(value) for value in values]
 
     def length(self, state: ArrayState) -> int:
         """Return the number of elements."""
@@ -165,7 +169,7 @@ def _element(state: ArrayState, index: int) -> tuple[Piece, int]:
 
 
 def _own(value: Value) -> Value:
-    return copy.deepcopy(value) if type(value) in (list, dict) else value  # callers must not change the state's own
+    return copy.deepcopy(value) if type(value) in _MUTABLE else value  # callers must not change the state's own
 
 
 def _put(order: OrderWithout, gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:

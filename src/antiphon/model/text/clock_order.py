@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,6 +30,23 @@ class ClockOrder:
 
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
+
+    def counts(self) -> list[array[int]]:
+        """Return for each block, and each of its runs, the number of elements before the run."""
+        found, count = [], 0
+        for block in self._blocks:
+            counts = array("Q")
+            for run in block:
+                counts.append(count)
+                count += run.length
+            found.append(counts)
+        return found
+
+    def ordinal(self, clock: int, counts: list[array[int]]) -> int:
+        """Return the number of elements before the one with a clock, by `counts`."""
+        block, at = self._locate(clock)
+        run = self._blocks[block][at]
+        return counts[block][at] + (clock - run.start) // run.stride
 
     def _locate(self, clock: int) -> tuple[int, int]:
         """Return the block and the index of the last run that begins at a clock or before; index -1 if none does."""

@@ -6,6 +6,7 @@ again and compared, so that a state has exactly one snapshot.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 
 from antiphon.core.v1 import text_pb2
@@ -19,7 +20,7 @@ def encode(state: TextState) -> bytes:
     """Encode the canonical snapshot."""
     writers = _listed(state)
     at = {writer.feed: place for place, writer in enumerate(writers)}
-    ordinals = {writer: _ordinals(writer) for writer in writers}
+    ordinals = {writer: writer.runs.counts() for writer in writers}
     proto = text_pb2.TextSnapshot()
     for writer in writers:
         _encode_writer(proto.writers.add(), writer, at, ordinals)
@@ -60,18 +61,8 @@ def _listed(state: TextState) -> list[Writer]:
     return [state.writer(feed) for feed in sorted(feeds)]
 
 
-def _ordinals(writer: Writer) -> dict[int, int]:
-    """Return, for the start of each run, the number of elements of its writer before it."""
-    found = {}
-    count = 0
-    for run in writer.runs:
-        found[run.start] = count
-        count += run.length
-    return found
-
-
 def _encode_writer(
-    proto: text_pb2.TextWriter, writer: Writer, at: dict[bytes, int], ordinals: dict[Writer, dict[int, int]]
+    proto: text_pb2.TextWriter, writer: Writer, at: dict[bytes, int], ordinals: dict[Writer, list[array[int]]]
 ) -> None:
     proto.feed = writer.feed
     proto.floor_lamport, proto.floor_offset = writer.floor >> OFFSET_BITS, writer.floor & OFFSET_MAX
@@ -83,18 +74,18 @@ def _encode_writer(
     position = embedded = count = 0
     last = -1
     for run in writer.runs:
-        if run.above is not writer or run.above_clock != last or run.left or last < 0:
-            if run.above is None:
-                where, ordinal = 0, 0
+        above = run.above
+        if above is writer and run.above_clock == last and last >= 0:
+            if run.left:
+                chains += (0, 3, 1)  # left of the element before
+        elif above is None:
+            chains += (0, int(run.left), 0)
+        else:
+            ordinal = above.runs.ordinal(run.above_clock, ordinals[above])
+            if above is writer:
+                chains += (0, 2 | run.left, count - ordinal)
             else:
-                found = run.above.find(run.above_clock)
-                assert found is not None
-                ordinal = ordinals[run.above][found[0].start] + found[1]
-                if run.above is writer:
-                    where, ordinal = 1, count - ordinal
-                else:
-                    where = at[run.above.feed] + 2
-            chains += (0, where << 1 | run.left, ordinal)
+                chains += (0, at[above.feed] + 2 << 1 | run.left, ordinal)
         chains[-3] += run.length
         count += run.length
         last = run.start + (run.length - 1) * run.stride
@@ -152,8 +143,21 @@ def _clock_column(runs: Iterable[Run]) -> list[int]:
 
 
 def _pieces(runs: Iterable[Run]) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield the parts of runs: lamport, first offset, count, and whether each element has a lamport of its own."""
+    begin = end = 0  # clocks of a chunk within one lamport that goes on
     for run in runs:
-        lamport, offset = run.start >> OFFSET_BITS, run.start & OFFSET_MAX
+        start, length = run.start, run.length
+        chunk = (length == 1 or run.stride == 1) and start & OFFSET_MAX > 0
+        if chunk and start == end:
+            end += length
+            continue
+        if begin < end:
+            yield begin >> OFFSET_BITS, begin & OFFSET_MAX, end - begin, False
+            begin = end = 0
+        if chunk:
+            begin, end = start, start + length
+            continue
+        lamport, offset = start >> OFFSET_BITS, start & OFFSET_MAX
         if run.length == 1 or run.stride == 1:
             yield lamport, offset, run.length, run.length == 1 and offset == 0
         elif run.stride == LAMPORT and offset == 0:
@@ -162,3 +166,5 @@ def _pieces(runs: Iterable[Run]) -> Iterator[tuple[int, int, int, bool]]:
             for at in range(run.length):
                 clock = run.clock(at)
                 yield clock >> OFFSET_BITS, clock & OFFSET_MAX, 1, clock & OFFSET_MAX == 0
+    if begin < end:
+        yield begin >> OFFSET_BITS, begin & OFFSET_MAX, end - begin, False
