@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence as Ranges
 from itertools import takewhile
+from sys import intern
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.edges import end_of, hang_outside
@@ -139,6 +140,10 @@ class Sequence:
                 size = min(step, count - begin)
                 part = None if text is None else text[begin : begin + size]
                 if left or not may_extend or not self._extend(writer, parent, clock, size, part):
+                    if above_clock == parent.start:
+                        above_clock = parent.start  # one number in memory for both
+                    if size == 1 and part is not None:
+                        part = intern(part)
                     run = Run(writer, clock, size, part, unit.item, above, above_clock, left)
                     self._hang(run, parent)
                     writer.add(run)
@@ -171,22 +176,23 @@ class Sequence:
     def _hang(self, run: Run, parent: Run) -> None:
         """Insert a run among the children of its parent, and into the document."""
         if run.left:
-            siblings = parent.lefts
-            if siblings is None:
-                siblings = parent.lefts = []
+            siblings = parent.lefts or []
             at = bisect_left(siblings, run.key, key=_key) if siblings else 0
             there = end_of(siblings[at], True) if at < len(siblings) else parent
             if at == 0 and parent.left_edge is not None:
                 hang_outside(run, parent, siblings[0] if siblings else None, self._above)
         else:
-            siblings = parent.rights
-            if siblings is None:
-                siblings = parent.rights = []
+            siblings = parent.rights or []
             at = bisect_left(siblings, run.key, key=_key) if siblings else 0
             there = end_of(siblings[at - 1], False) if at else parent
             if at == len(siblings) and parent.right_edge is not None:
                 hang_outside(run, parent, siblings[-1] if siblings else None, self._above)
-        siblings.insert(at, run)
+        if siblings:
+            siblings.insert(at, run)
+        elif run.left:
+            parent.lefts = [run]  # a list without room for more, as most children have no siblings
+        else:
+            parent.rights = [run]
         self._place(run, there, 0 if run.left else 1)
 
     def _above(self, run: Run) -> Run | None:
