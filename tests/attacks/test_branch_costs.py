@@ -152,3 +152,15 @@ def test_admissions_on_a_branch_are_repeated_only_as_far_as_they_count(
     assert sorted(told) == [bytes(pair.key) for pair in pairs]
     bob.take(alice.ranges(bob.lengths()))
     assert all(member(bob).machine.knows(feed) for feed in told)
+
+
+def test_forks_that_are_known_are_not_looked_at_with_each_act(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each forked feed ends was worked out again after every control block that came."""
+    mallory, (alice, _) = Equivocator(peers), peers.all
+    alice.take([mallory.pen(seed=seed).write(1) for seed in (1, 2)])
+    assert member(alice).machine.fork_ends
+    looks = Calls()
+    looks.of(PartyMachine, "round_forks", monkeypatch)
+    for number in range(COUNT):
+        member(alice).admit(pair_of(f"guest {number}").key, [Role.READER])
+    assert looks["round_forks"] < COUNT // 2

@@ -205,6 +205,7 @@ class PartyMachine(ControlBlocks):
     def _forked(self) -> None:
         """Settle where forked feeds end, rounded down to whole batches: what is beyond is no history."""
         self._round_own()
+        self._authority.forks_moved = False
         ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
         moved = [feed for feed, end in ends.items() if self._known_forks.get(feed) != end]
         self._known_forks = ends
@@ -268,15 +269,16 @@ class PartyMachine(ControlBlocks):
     def _deliver(self) -> int:
         """Deliver and show every block that can be; returns how many acts became known."""
         before = len(self._acts)
-        for _ in self._queue.deliver(self._advance):
-            self._forked()
+        for feed in self._queue.deliver(self._advance):
+            if self._authority.forks_moved or feed in self._authority.forks:
+                self._forked()
         return len(self._acts) - before
 
     def _position(self, feed: bytes) -> int:
         lane = self._lanes.get(feed)
         return 0 if lane is None else lane.position
 
-    def _advance(self, feed: bytes) -> Iterator[None]:
+    def _advance(self, feed: bytes) -> Iterator[bytes]:
         if feed in self._branches.blocks:
             yield from self._look(self._branches.blocks[feed])
             return
@@ -310,9 +312,9 @@ class PartyMachine(ControlBlocks):
             for act in acts:  # a branch that came before this history shows that the feed is forked
                 if self._strays.feeds and any(other.hash != act.hash for other in self._strays.at(act.position)):
                     self._note_fork(feed, act.stamp.seq)
-            yield
+            yield feed
 
-    def _look(self, found: BranchBlock) -> Iterator[None]:
+    def _look(self, found: BranchBlock) -> Iterator[bytes]:
         """Show a branch block, if all that leads to it is here, and read its act."""
         lane = self._lanes[found.feed]
         if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link):
@@ -320,7 +322,7 @@ class PartyMachine(ControlBlocks):
         self.counted.append(found.hash)
         if found.seq < len(lane.blocks):
             if lane.blocks[found.seq].hash == found.hash:  # it is history
-                yield
+                yield found.feed
                 return
             self._note_fork(found.feed, found.seq)
         acts = [] if found.whole.flags & Flag.MORE else self._read_stray(lane, found)
@@ -328,7 +330,7 @@ class PartyMachine(ControlBlocks):
             if isinstance(act.claim, Equivocated):
                 self._authority.fork(act.claim.feed, act.claim.length)
         self._learn(acts)
-        yield
+        yield found.feed
 
     def _read_stray(self, lane: ControlLane, last: BranchBlock) -> list[Act]:
         """Read the acts of a batch on a branch, which ends with this block."""

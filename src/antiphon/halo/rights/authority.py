@@ -67,6 +67,7 @@ class Authority:
         self.narrowings = NarrowingIndex()
         self.policies = PolicyIndex()
         self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → report → common blocks
+        self.forks_moved = False  # since somebody looked at them, and has set this to False
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
         self._ends: list[Act] = []
@@ -144,6 +145,7 @@ class Authority:
             if position and known and known.feed == position.feed and known.seq <= position.seq and common <= length:
                 return
         told[position] = min(length, told.get(position, NO_END))
+        self.forks_moved = True
         self._end_fork(feed)
         self.forget()
 
