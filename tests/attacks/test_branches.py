@@ -27,24 +27,21 @@ def peers(tmp_path: Path) -> Iterator[Peers]:
         yield made
 
 
-def two_branches(mallory: Equivocator, high: int = 30) -> tuple[Span, list[Span], Span]:
-    """A low branch, a branch whose block at the same place has seen much, and that much."""
-    much = mallory.pen(mallory.second).write(high)
+def show_bob_another(peers: Peers) -> None:
+    """Mallory shows Bob a branch whose block has seen much, and the others one whose block has seen nothing."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    much = mallory.pen(mallory.second).write(30)
     low = mallory.pen(seed=1).write(1)
-    second = mallory.pen(seed=2)
-    return low, [second.write(1, seen=[much.block(much.count - 1).entry])], much
+    high = mallory.pen(seed=2).write(1, seen=[much.block(much.count - 1).entry])
+    for peer, branch in ((alice, low), (bob, high), (carol, low)):
+        peer.take([much, branch])
 
 
 def test_an_honest_member_is_not_ended_for_what_it_was_shown(peers: Peers) -> None:
     """Bob's entry lies inside the cut with a lamport above the root's: everybody ended his feed for ever."""
-    mallory = Equivocator(peers)
+    show_bob_another(peers)
     alice, bob, carol = peers.all
-    low, high, much = two_branches(mallory)
-    for peer in peers.all:
-        peer.take([much])
-    alice.take([low])
-    carol.take([low])
-    bob.take(high)
     written = note(bob, "I saw the other branch")
     alice.epochs.declare()
     carol.take(alice.ranges(carol.lengths()))
@@ -60,14 +57,8 @@ def test_an_honest_member_is_not_ended_for_what_it_was_shown(peers: Peers) -> No
 
 def test_who_was_given_a_branch_gives_it_on(peers: Peers) -> None:
     """Bob refers to b, gives Carol headers and block, and is lost; Dave gets it from Carol."""
-    mallory = Equivocator(peers)
+    show_bob_another(peers)
     alice, bob, carol = peers.all
-    low, high, much = two_branches(mallory)
-    for peer in peers.all:
-        peer.take([much])
-    alice.take([low])
-    carol.take([low])
-    bob.take(high)
     written = note(bob, "last words")
     meet(peers, [("bob", "carol")])
     assert carol.party.item(written.id).value["title"] == "last words"
@@ -174,14 +165,8 @@ def _kept(peer: Peer, span: Span) -> list[Span]:
 
 def test_a_bundle_carries_what_was_shown(peers: Peers, tmp_path: Path) -> None:
     """Zoe has nothing but the file: it has the branch that Bob's message refers to."""
-    mallory = Equivocator(peers)
+    show_bob_another(peers)
     alice, bob, carol = peers.all
-    low, high, much = two_branches(mallory)
-    for peer in peers.all:
-        peer.take([much])
-    alice.take([low])
-    carol.take([low])
-    bob.take(high)
     written = note(bob, "in the file")
     meet(peers)
     alice.epochs.declare()

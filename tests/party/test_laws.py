@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.budget import budget
+from tests.party.crowded import open_many_feeds
+from tests.party.epochs.epoch_acts import agree_on, epoch, join, same
 from tests.party.forked import confront, fork_with_items
 from tests.party.helpers import narrow
 from tests.party.histories import MODELS, act, models, some_ranges
@@ -37,6 +39,8 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
                     narrow(peers, chance)
                 elif what < 0.37 and authority:
                     fork_with_items(peers, chance, MODELS)
+                elif what < 0.38 and authority:
+                    open_many_feeds(peers, chance)
                 else:
                     act(peer, chance)
         peers.sync()
@@ -55,6 +59,20 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
         assert {item: bob.party.item(item).value for item in wanted} == values
         assert bob.party.refused() == refused == carol.party.refused()
         assert not bob.party.status().blocked
+        if authority:
+            check_joiners(peers)
+
+
+def check_joiners(peers: Peers) -> None:
+    """An epoch comes: who joins with its snapshot alone, and who computes it from the feeds, judge like veterans."""
+    agree_on(peers, peers.all[0])
+    epoch(peers)
+    computes = peers.add("computes", None)
+    for giver in peers.all[:-1]:
+        computes.take(giver.ranges({}))
+    computes.epochs.step()
+    same(*peers.all)
+    same(*peers.all, join(peers, "joins"))
 
 
 @pytest.mark.slow
