@@ -8,8 +8,8 @@ attack.
 
 A party of five members has 1,000 items and 10,000 messages. One editor spends 10 MB in the dearest way known, for each
 surface: control acts, feeds, narrowings, policies, branches of forked feeds, entries that wait for far blocks,
-timeframes that grow with each block, objects, arrays, texts, messengers, access lists, parents, schemas, queries.
-Measured at an honest owner:
+timeframes that grow with each block, objects, arrays, texts, deletions in texts, messengers, access lists, parents,
+schemas, queries. Measured at an honest owner:
 
 1. Memory while it receives the blocks, and beyond the usual one while it opens its store, for each byte received.
 2. Opening its store afterwards, × without the attack.
@@ -45,6 +45,7 @@ SURFACES = (
     "objects",
     "arrays",
     "texts",
+    "deletions",
     "messengers",
     "access lists",
     "parents",

@@ -78,6 +78,20 @@ def texts(mallory: Mallory, size: int) -> None:
             return
 
 
+def deletions(mallory: Mallory, size: int) -> None:
+    """Long insertions into a text, of which every second element is deleted: nothing in memory merges what is left."""
+    item = mallory.create("antiphon/text")
+    count = 60_000
+    while mallory.spent < size:
+        lamport = mallory.feeds.record(mallory.data.feed).lamport + 1
+        typed, cut = text_pb2.TextMutation(), text_pb2.TextMutation()
+        typed.inserts.add(text="x" * 2 * count, place=text_pb2.TEXT_PLACE_ROOT)
+        for at in range(count):
+            cut.deletes.add(lamport=lamport, offset=2 * at)
+        for proto in (typed, cut):
+            mallory.spend(mallory.data, size, [mutation(item, proto.SerializeToString())])
+
+
 def messengers(mallory: Mallory, size: int) -> None:
     """A chain of replies, each edited by a version that replaces nothing."""
     item = mallory.create("antiphon/messenger")
@@ -157,6 +171,7 @@ ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "objects": objects,
     "arrays": arrays,
     "texts": texts,
+    "deletions": deletions,
     "messengers": messengers,
     "access lists": access_lists,
     "parents": parents,

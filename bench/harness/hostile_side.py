@@ -39,7 +39,7 @@ from harness.hostile_attacks import ATTACKS
 from harness.hostile_member import TEAM, Mallory
 
 LABEL = "Household"
-ATTACKED = ("objects", "arrays", "texts", "messengers", "access lists")  # surfaces that are a single item
+ATTACKED = ("objects", "arrays", "texts", "deletions", "messengers", "access lists")  # surfaces that are a single item
 REPEATS = 9  # of each act; the median counts
 PORTION = 1 << 16  # bytes that are received before they are judged and folded
 now = time.perf_counter
@@ -256,6 +256,7 @@ def _edited(party: Party, surface: str, item: bytes) -> Iterator[tuple[str, Hand
         yield "objects", party.object({"key": 0})
         yield "arrays", party.list([1, 2, 3])
         yield "texts", party.text("abc")
+        yield "deletions", party.text("abc")
         yield "messengers", party.thread()
         guarded = party.object({"key": 0})
         guarded.restrict_writers(party.store.me)

@@ -222,7 +222,8 @@ class Sequence:
         """Split a run before its element `at`. The second part becomes the right child of the first."""
         writer, text = run.writer, run.text
         start = run.start + at * run.stride
-        right = Run(writer, start, run.length - at, None, run.item, writer, start - run.stride, False)
+        above = run.start if at == 1 else start - run.stride
+        right = Run(writer, start, run.length - at, None, run.item, writer, above, False)
         right.stride = run.stride
         right.rights = run.rights
         run.rights = [right]
