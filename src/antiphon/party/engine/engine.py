@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from time import perf_counter
 
 from antiphon.core.errors import MissingBlob, UnknownItem
@@ -42,6 +43,7 @@ from antiphon.party.engine.scope import Scope
 
 UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds about this many again; a save makes writers wait
 UNSAVED_ITEMS_MAX = 400
+ROWS_SIZE_AT_ONCE = 2 << 20  # bytes of rows that a save encodes before it writes them
 ROW_SIZE_FREE = 16 << 10  # a greater row is paid for by messages, before the next save encodes it again
 MESSAGE_PAYS = 64  # bytes of such rows: so saves of a growing item cost no more than its messages
 AHEAD_ROWS = 4  # rows encoded with each own message shortly before a save
@@ -480,10 +482,9 @@ class Engine:
 
     def put_all(self, put: Callable[[Save], None]) -> None:
         """Save all changed items, verdicts and lanes inside a transaction."""
-        dirty, unpaid = list(self.cache.dirty.values()), 0
-        for start in range(0, len(dirty), ROWS_AT_ONCE):
-            save = self.save_of(dirty[start : start + ROWS_AT_ONCE], [])
-            unpaid += sum(max(0, len(row.record or b"") + len(row.facts) - ROW_SIZE_FREE) for row in save.rows)
+        dirty, unpaid = iter(list(self.cache.dirty.values())), 0
+        while (save := self.save_of(islice(dirty, ROWS_AT_ONCE), [], ROWS_SIZE_AT_ONCE)).rows:
+            unpaid += sum(max(0, row.size - ROW_SIZE_FREE) for row in save.rows)
             put(save)
         self._unpaid = unpaid // MESSAGE_PAYS
         moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != lane.state.mark]
@@ -508,15 +509,20 @@ class Engine:
         verdicts, self._verdicts = self._verdicts, {}
         return [(stamp, item, reason) for item, known in verdicts.items() for stamp, reason in known.items()]
 
-    def save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
-        """Make a `Save` of items and their new postings, which are emptied."""
+    def save_of(
+        self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]], size_max: int | None = None
+    ) -> Save:
+        """Make a `Save` of items and their new postings, which are emptied; of no more after `size_max` bytes."""
         save = Save(verdicts=verdicts)
-        posted = []
+        posted, size = [], 0
         for entry in entries:
             save.rows.append(row_of(entry, self.items.index))
             entry.cached = None
             if entry.postings:
                 posted.append(entry)
+            size += save.rows[-1].size
+            if size_max is not None and size >= size_max:
+                break
         encoded = encode_postings([entry.postings for entry in posted])
         for entry, postings in zip(posted, encoded, strict=True):
             save.postings.append((entry.id, postings))

@@ -210,6 +210,11 @@ class ItemRow(NamedTuple):
     guarded: bool = False  # it has an access list
     facts: bytes = b""  # its facts for queries, if there is an index
 
+    @property
+    def size(self) -> int:
+        """The bytes of record and facts."""
+        return len(self.record or b"") + len(self.facts)
+
 
 @dataclass(slots=True)
 class Save:

@@ -268,7 +268,8 @@ class ItemStore:
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
         self._insert("items", rows, _RENEW_ITEM)
-        if self.index is not None and (rows or forgotten):
+        del rows, columns  # the index takes memory of its own
+        if self.index is not None and (save.rows or forgotten):
             described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
             self._moved += self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])
