@@ -13,6 +13,7 @@ from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Outcome
 from antiphon.testing.spans import SpanWriter, key_pair
 
 PARTY, PAIR = key_pair("party").key, key_pair("mallory")
@@ -66,3 +67,16 @@ def test_a_branch_with_bodies_replaces_one_that_a_liar_gave_without(store: FeedS
     store.ingest_branch([later])
     assert all(not found.states for found in store.branches(FEED))
     assert store.record(FEED) != before, "readers look at a feed again if its record has changed"
+
+
+def test_a_branch_that_was_kept_is_no_news_when_it_comes_again(store: FeedStore) -> None:
+    """Each time it counted as a new fork, so that a session asked for it again at once, without end."""
+    writer = SpanWriter(PAIR, PARTY)
+    store.ingest(write(writer, Kind.CREDENTIAL))
+    twin = writer.fork()
+    store.ingest(write(writer, Kind.CREDENTIAL))
+    branch = write(twin, Kind.CREDENTIAL)
+    assert [done.outcome for done in store.ingest_branch([branch])] == [Outcome.FORK]
+    assert [done.outcome for done in store.ingest_branch([branch])] == [Outcome.KNOWN]
+    longer = write(twin, Kind.CREDENTIAL)
+    assert [done.outcome for done in store.ingest_branch([longer])] == [Outcome.STORED]

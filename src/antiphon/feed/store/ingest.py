@@ -56,6 +56,7 @@ class Ingested:
     evidence: bytes = b""
     seq: int = 0
     lacks_bodies: bool = False  # a fork was found, and the branch that showed it is not kept for want of bodies
+    repeats: bool = False  # the fork was known, and so was the branch
 
 
 def check_complete(span: Span) -> None:
@@ -155,17 +156,17 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
     evidence = Fork.between(held.tail(seq), span.tail(seq)).encode()
     end = held.first + batch_start(held, seq - held.first)
     reason = because(Reason.FORK, f"its writer signed two different blocks {seq}; the feed is cut there")
+    known = end >= record.end and tables.fork(record.feed) is not None
     if end < record.end:
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
         quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason, record.feed))
-    elif tables.fork(record.feed) is None:  # it had ended by a fault before
+    elif not known:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
     branch = span.tail(seq)
-    kept = _is_whole(tables, branch)
-    if kept:
-        _keep(tables, branch)
-    return Ingested(Outcome.FORK, 0, reason, evidence, seq, lacks_bodies=not kept)
+    whole = _is_whole(tables, branch)
+    known = not (whole and _keep(tables, branch)) and known
+    return Ingested(Outcome.FORK, 0, reason, evidence, seq, lacks_bodies=not whole, repeats=known)
 
 
 def check_trail(trail: Sequence[Span], seq: int, hash_: bytes) -> None:
@@ -193,7 +194,8 @@ def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
         overlap = min(span.end, record.length)
         forked = _compare(tables, record, span, overlap, now_ms) if span.first < overlap else None
         if forked is not None or span.end <= record.length:
-            return forked or Ingested(Outcome.KNOWN, 0)
+            repeats = forked is not None and forked.repeats and not forked.lacks_bodies
+            return Ingested(Outcome.KNOWN, 0) if forked is None or repeats else forked
         span = span.tail(overlap)
     if not _is_whole(tables, span):
         raise without_bodies(span.feed, span.first)
