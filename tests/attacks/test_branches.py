@@ -10,7 +10,7 @@ from tests.attacks.equivocator import Equivocator, meet, waits, works
 from tests.party.bundle.test_export import export, newcomer, take
 from tests.party.epochs.epoch_acts import member, note
 
-from antiphon.core.errors import RefusedBlocks
+from antiphon.core.errors import RefusedBlocks, StoreError
 from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Policy, Role
@@ -52,6 +52,27 @@ def test_an_honest_member_is_not_ended_for_what_it_was_shown(peers: Peers) -> No
         assert peer.epochs.number == 1
         assert peer.party.item(written.id).value["title"] == "I saw the other branch"
         assert waits(peer) == []
+    works(peers)
+
+
+def test_a_write_that_failed_leaves_no_trace_of_a_branch(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bob's disk is full when he writes after Mallory's branch; then the fork ends her feed before what he had seen."""
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("the disk is full")
+
+    bob = peers.all[1]
+    note(bob, "early")  # his data feed is open
+    show_bob_another(peers)
+    with monkeypatch.context() as patch:
+        patch.setattr(bob.store, "append", full)
+        with pytest.raises(StoreError, match="the disk is full"):
+            note(bob, "no room")
+    meet(peers)
+    stamp = note(bob, "room again").edit("set", "body", "and time")
+    blocks = [bob.store.block(stamp.feed, seq) for seq in range(stamp.seq + 1)]
+    delivered = bob.party.timeframe
+    assert all(entry.seq <= delivered.get(entry.feed, entry.seq) for block in blocks for entry in block.advance)
     works(peers)
 
 

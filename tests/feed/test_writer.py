@@ -59,6 +59,14 @@ def test_two_writers_that_see_each_other_climb_together(store: FeedStore, mine: 
     assert sorted(stamps) == stamps
 
 
+def test_seeing_anew_forgets_what_was_not_written(store: FeedStore, mine: FeedWriter) -> None:
+    mine.see(entry(7, 5), entry(8, 5))
+    mine.see_only([entry(7, 3)])  # the feed was cut since then
+    assert mine.unwritten == {entry(7, 3).feed}
+    assert seen_in(store, mine.append(Kind.MUTATION, ITEM, b"a")) == (entry(7, 3),)
+    assert mine.unwritten == set()
+
+
 def test_seeing_less_or_oneself_changes_nothing(store: FeedStore, mine: FeedWriter) -> None:
     own = mine.append(Kind.MUTATION, ITEM, b"own")
     mine.see(entry(7, 5), entry(7, 3), store.block(own.feed, own.seq).entry)

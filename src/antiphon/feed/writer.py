@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
@@ -54,6 +54,21 @@ class FeedWriter:
                 known = self._seen.get(entry.feed)
                 if entry.feed != self._pair.key and (known is None or entry.seq > known.seq):
                     self._seen[entry.feed] = entry
+
+    def see_only(self, entries: Iterable[Entry]) -> None:
+        """Forget what was passed to `see` and has not been written, and include these blocks instead.
+
+        A feed that was cut since then may have lost blocks that the earlier entries name.
+        """
+        with self._lock:
+            self._seen = {}
+        self.see(*entries)
+
+    @property
+    def unwritten(self) -> set[bytes]:
+        """Feeds with entries that the next block will include."""
+        with self._lock:
+            return set(self._seen)
 
     @property
     def behind(self) -> bool:

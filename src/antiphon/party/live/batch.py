@@ -274,7 +274,7 @@ class Batch:
         store = self._processor.store
         before = store.transaction
         try:
-            self._writer.see(*self._entries())
+            self._writer.see_only(self._entries())
             written = self._writer.extend(
                 self._drafts, atomic=True, created_ms=self._created_ms, expect=(self._first, self.lamport)
             )
@@ -295,7 +295,7 @@ class Batch:
         state.lamport, state.hash = self.lamport, written.hash
         self._lane.release()
         self._engine.lamport = self.lamport
-        self._processor.moved.clear()
+        self._processor.moved = self._writer.unwritten & self._engine.delivery.lanes.keys()
         try:
             self._engine.accept(self._lane, self._seqs, written.first, self._own)
         except StoreError as error:
