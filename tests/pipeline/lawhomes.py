@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.party.crowded import open_many_feeds
 from tests.party.epochs.epoch_acts import change, fetch_all, held, member, pen
 from tests.party.forked import confront, fork_with_items
 from tests.party.helpers import narrow
@@ -272,7 +273,15 @@ def _revoke(peers: Peers, chance: random.Random) -> None:
     member(alice).revoke(chance.choice(others).key)
 
 
-STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (_epoch, _riddle, _rubbish, _fork, _fork_items, _revoke)
+STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (
+    _epoch,
+    _riddle,
+    _rubbish,
+    _fork,
+    _fork_items,
+    _revoke,
+    open_many_feeds,
+)
 
 
 # -- generated homes

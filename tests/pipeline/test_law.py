@@ -16,6 +16,7 @@ from tests.pipeline.lawbulk import Bulk, computed_again, differences, in_bulk, i
 from tests.pipeline.lawhomes import Live, generated, models, simulated, told, unsynced
 
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.reasons import Reason, code_of
 from antiphon.generate.options import Options
 from antiphon.model.fold import HIDDEN
 from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
@@ -75,6 +76,7 @@ def test_the_homes_have_all_that_can_go_wrong(homes: list[Live], found: dict[byt
         seen["revoked writers"] += "it stands past the cut of its feed [rights.past-cut]" in live.refused.values()
         seen["erased messages"] += "it was erased [rights.erased]" in live.refused.values()
         seen["items beyond a fork that others built on"] += live.beyond_forks > 0
+        seen["feeds beyond a budget"] += any(code_of(why) is Reason.BUDGET for why in live.refused.values())
         seen["hidden items"] += HIDDEN in live.refused.values()
         seen["items with a void genesis that others built on"] += live.built_on > 0
         seen["access lists"] += any("access list" in reason for reason in live.refused.values())
