@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
-from tools.example import Example
+from tools.example import PARTY, Example
 from tools.examples_models import LANE, MODELS, A, B, guarded_view, item_of
 from tools.target import Target
 
@@ -23,6 +23,7 @@ from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, item_pb2, message_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
+from antiphon.halo.control.kept_codec import decode_body, encode_body
 from antiphon.model import item_codec
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.array.position import KeyReader, between, span_of
@@ -387,5 +388,10 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         ),
         "lane-state": Target(
             lambda raw: decode_lane(LANE.number, A, raw), encode_lane, (made["lane-state"].data[:-4],)
+        ),
+        "kept-lanes": Target(
+            lambda raw: decode_body(PARTY.key, raw),
+            lambda found: encode_body(PARTY.key, found.values()),
+            (made["kept-lanes"].data[:-32],),
         ),
     }

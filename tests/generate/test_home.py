@@ -97,7 +97,7 @@ def test_every_feed_verifies(home: tuple[Path, HomeReport]) -> None:
 def test_the_data_feeds_hold_as_many_messages_as_were_asked_for(home: tuple[Path, HomeReport], store: Store) -> None:
     held = 0
     for made in home[1].parties:
-        lanes = store.party(made.party).member.machine.authority.admitted()
+        lanes = store.party(made.party).member.machine.authority.feeds.admitted
         lengths = {record.feed: record.length for record in store.manager.feeds.feeds(made.party)}
         held += sum(lengths.get(feed, 0) for feed in lanes)
 
@@ -301,7 +301,7 @@ def test_a_home_stays_below_a_tenth_of_each_budget(home: tuple[Path, HomeReport]
     """Or has one of each, where a tenth would be less than one."""
     for made in home[1].parties:
         authority = store.party(made.party).member.machine.authority
-        openings = {(feed, owner.device, owner.kind, owner.identity) for feed, owner in authority.admissions()}
+        openings = {(feed, owner.device, owner.kind, owner.identity) for feed, owner in authority.feeds}
         feeds = Counter((device, kind) for _, device, kind, _ in openings)
         devices = Counter(identity for _, identity in {(device, identity) for _, device, _, identity in openings})
         acts = store.party(made.party).member.machine.acts()

@@ -64,7 +64,7 @@ def status(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
     chain = machine.epochs()
     opened, config = chain.open, chain.open.config
     cut = {} if chain.last is None else chain.last.cut
-    data = set(machine.authority.admitted())
+    data = set(machine.authority.feeds.admitted)
     with reading(home) as store:
         tail = {record.feed: record.length - cut.get(record.feed, 0) for record in store.feeds(machine.party)}
     answer = {

@@ -46,6 +46,11 @@ class Reader:
             raise BadEncoding(f"{self._what}: the integer {value} is above 2^63 - 1")
         return value
 
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._at
+
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._at)
 

@@ -96,7 +96,7 @@ class PartyAdmits:
         if self._indexed[0] != version:
             found: dict[bytes, dict[bytes, bytes]] = {}
             for place in (machine, machine.parent):
-                for _, owner in () if place is None else place.authority.admissions():
+                for _, owner in () if place is None else place.authority.feeds:
                     admission = owner.opened.admission
                     if owner.kind is FeedKind.CONTROL and admission is not None:
                         found.setdefault(owner.device, {})[owner.identity] = admission.device_credential
@@ -127,7 +127,7 @@ class PartyAdmits:
         with self._party.locked():
             machine, device = self._member.machine, self._member.device
             word = self._word
-            for _, owner in () if word else machine.authority.admissions():
+            for _, owner in () if word else machine.authority.feeds:
                 if (owner.device, owner.identity) == (device.key, device.identity) and owner.opened.admission:
                     word = owner.opened.admission.device_credential
             return make_proof(machine, word) if word else ()

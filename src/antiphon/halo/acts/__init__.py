@@ -1,7 +1,8 @@
 """Acts: control blocks as the party state machine sees them.
 
-act    `Act`, a control block with its claim read; `Place`, a position in a feed with its timeframe
-grant  questions about one grant: its subject, its roles, its expiry; `Owner`, whose a feed is
+act          `Act`, a control block with its claim read; `Place`, a position in a feed with its timeframe
+grant        questions about one grant: its subject, its roles, its expiry; `Owner`, whose a feed is
+barren_acts  `BarrenActs`: the acts of a control feed that give nobody anything, as columns
 
 Blocks come in; acts go out. Imports `credentials`.
 """

@@ -79,11 +79,15 @@ class Act:
     digest: bytes = b""  # of its credential's payload
     continued: int = 0  # in how many of the next blocks its lists go on
     hash: bytes = b""  # of its block
-    after: Act | None = field(default=None, repr=False)  # the act before it on its branch of the feed
+    after: Act | None = field(default=None, repr=False)  # on a branch: the act before it; a history knows its order
     position: Position = field(init=False)  # computed once: every question of rights needs some of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", Position(self.stamp.feed, self.stamp.seq))
+
+    def follow(self, after: Act | None) -> None:
+        """Note the act before this one: its place in the history has turned out to be on a branch."""
+        object.__setattr__(self, "after", after)
 
     @property
     def electoral(self) -> bool:
@@ -111,12 +115,13 @@ def read_batch(party: bytes, blocks: Sequence[tuple[Block, Seen]], after: Act | 
     half at nothing. A continuation that continues no list has no claim, either. `after` is the act before the batch.
     """
     acts: list[Act] = []
-    for act in _joined(party, blocks):
+    for act in read_history(party, blocks):
         acts.append(replace(act, after=acts[-1] if acts else after))
     return acts
 
 
-def _joined(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
+def read_history(party: bytes, blocks: Sequence[tuple[Block, Seen]]) -> list[Act]:
+    """Read the control blocks of a batch in the history of a feed. Its acts do not hold on to those before them."""
     read = [_read(party, *found) for found in blocks]
     if len(read) == 1 and not read[0][1] and not _dangles(read[0][0]):
         return [read[0][0]]

@@ -3,11 +3,16 @@
 machine         `PartyMachine`: takes control blocks in any order, delivers them causally, answers for the party
 known_feeds     `KnownFeeds`: the control feeds that acts name in a chain from the genesis
 control_feeds   `fold_control_feeds`: hand the control feeds of a store to a machine
+party_answers   `PartyAnswers`: the answering half of the machine
 control_blocks  `ControlBlocks`: the reading half of the machine
 control_lane    `ControlLane`: the history of one control feed, up to its fork
 control_paths   `ControlPaths`: which blocks of forked control feeds an epoch rests on
 epoch_rights    `EpochRights`: the rights by the control blocks of an epoch alone
 present         `Present`: the policy and roles by all blocks, cached
+keeping         `Keeping`: lets go of acts that give nobody anything, and begins with what was kept
+kept_lane       `KeptLane`: what was found out about the blocks of a control feed
+kept_codec      its bytes
+kept_file       `KeptFile`: the file that it is kept in
 stray_acts      `StrayActs`: the acts of branches that were shown
 state_fold      fold acts into a `PartyState`
 state           `PartyState`: members, groups, feeds, policy, epochs and void acts

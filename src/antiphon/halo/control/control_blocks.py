@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from antiphon.feed.block import Block
 from antiphon.halo.acts.act import Act
-from antiphon.halo.control.control_lane import ControlLane
+from antiphon.halo.control.control_lane import ControlLane, Recallable
 from antiphon.halo.control.stray_acts import StrayActs
 from antiphon.halo.credentials.claims import Position
 
@@ -29,7 +29,7 @@ class ControlBlocks:
         """True if a feed is a control feed of this party itself."""
         return feed in self._lanes
 
-    def histories(self) -> Iterator[tuple[bytes, Sequence[Act]]]:
+    def histories(self) -> Iterator[tuple[bytes, Recallable[Act]]]:
         """Yield the control feeds of this party itself, each with the delivered acts of its history."""
         return ((feed, lane.acts) for feed, lane in self._lanes.items())
 
@@ -70,8 +70,10 @@ class ControlBlocks:
 
     def blocks_back(self, act: Act) -> Iterator[Block]:
         """Yield the block of an act, and those before it on its branch."""
-        at: Act | None = act
-        while at is not None:
-            if at.hash:
-                yield self.block(at)
-            at = at.after
+        at = act if act.hash else act.after  # a draft has no block
+        seq = -1 if at is None else at.stamp.seq
+        while at is not None and self._strays.by_hash.get(at.hash) is at:
+            yield self.block(at)
+            seq, at = at.stamp.seq - 1, at.after
+        for before in range(seq, -1, -1):
+            yield self._lanes[act.stamp.feed].blocks[before]

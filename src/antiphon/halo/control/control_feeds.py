@@ -94,8 +94,12 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
     if not at and (first is None or first.kind is not Kind.CREDENTIAL):
         data.add(feed)
         return
+    if not at:
+        machine.resume(record)
+        at = machine.length(feed)
     for span in store.held(feed, at, length) if at < length else ():
         machine.add(span.blocks(0, span.count))
+        machine.set_aside()  # so that memory follows what counts, not what was sent
     # Beyond a fork nothing is in force, but votes count, and others may have seen these blocks.
     if length < record.length and (known is None or (known.valid_length, known.length) != (length, record.length)):
         for span in store.held(feed, length, record.length):

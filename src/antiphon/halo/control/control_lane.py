@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, overload
 
 from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
@@ -10,6 +12,76 @@ from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock
 from antiphon.feed.header import NO_HASH, Entry, Flag
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import BarrenActs
+from antiphon.halo.control.kept_lane import KeptLane
+
+_T = TypeVar("_T")
+_AT_ONCE = 256  # that are loaded together when all are asked for
+
+
+class Recallable(Sequence[_T]):
+    """Values of a history in its order. Those that were let go are loaded again when they are asked for."""
+
+    __slots__ = ("_values", "load")
+
+    def __init__(self, load: Callable[[int, int], Sequence[_T]] | None = None) -> None:
+        self._values: list[_T | None] = []
+        self.load = load or _nowhere  # the values in [start, stop)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self._values))
+            found = list(self._between(start, stop))
+            return found if step == 1 else found[::step]
+        value = self._values[index]
+        if value is None:
+            index %= len(self._values)
+            value = self.load(index, index + 1)[0]
+        return value
+
+    def __iter__(self) -> Iterator[_T]:
+        return self._between(0, len(self._values))
+
+    def _between(self, start: int, stop: int) -> Iterator[_T]:
+        at = start
+        while at < stop:
+            value = self._values[at]
+            if value is not None:
+                yield value
+                at += 1
+                continue
+            end = at + 1
+            while end < stop and end - at < _AT_ONCE and self._values[end] is None:
+                end += 1
+            yield from self.load(at, end)
+            at = end
+
+    def held(self, start: int = 0, stop: int | None = None) -> Iterator[_T]:
+        """Yield the values in [start, stop) that were not let go."""
+        return (value for value in self._values[start:stop] if value is not None)
+
+    def extend(self, values: Iterable[_T | None]) -> None:
+        """Add values at the end; `None` for those that are loaded when they are asked for."""
+        self._values.extend(values)
+
+    def put(self, place: int, value: _T | None) -> None:
+        """Hold a value, or let it go."""
+        self._values[place] = value
+
+    def cut(self, end: int) -> None:
+        """Drop the values from a place on."""
+        del self._values[end:]
+
+
+def _nowhere(start: int, stop: int) -> Sequence[_T]:
+    raise LookupError(f"blocks {start} to {stop - 1} of a control feed were let go, and nobody has them")
 
 
 @dataclass(slots=True)
@@ -17,10 +89,16 @@ class ControlLane:
     """The history of one control feed: its blocks up to a fork, and how many of them are delivered."""
 
     feed: bytes
-    blocks: list[Block] = field(default_factory=list)
+    blocks: Recallable[Block] = field(default_factory=Recallable)
     opening: Act | None = None  # its first block, as read to find out whose it is
     known: bool = False  # acts name it in a chain from the genesis (rule 22)
-    acts: list[Act] = field(default_factory=list)  # of the blocks that are delivered
+    acts: Recallable[Act] = field(default_factory=Recallable)  # of the blocks that are delivered
+    barren: BarrenActs | None = None  # those that give nobody anything, as columns
+    recalled: set[int] = field(default_factory=set)  # seqs of barren acts that count again, until they are sorted anew
+    heads: list[int] = field(default_factory=list)  # seqs of the delivered blocks with advance entries
+    steps: list[int] = field(default_factory=lambda: [0])  # first blocks of the batches that have some, and 0
+    swept: int = 0  # up to here, barren acts were looked for
+    kept: KeptLane | None = None  # what was found out about its blocks before this machine was made
     seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
     held: int = 0  # blocks added, also those beyond a fork
@@ -30,12 +108,20 @@ class ControlLane:
     def position(self) -> int:
         return len(self.acts)
 
-    def batch(self) -> list[Block]:
+    def batch(self) -> Sequence[Block]:
         """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""
         for stop in range(self.position, len(self.blocks)):
             if not self.blocks[stop].flags & Flag.MORE:
                 return self.blocks[self.position : stop + 1]
         return []
+
+    def note(self, batch: Sequence[Block]) -> None:
+        """Note which blocks of the next batch have advance entries."""
+        heads = [block.seq for block in batch if block.advance]
+        if heads:
+            self.heads += heads
+            if batch[0].seq:
+                self.steps.append(batch[0].seq)
 
     def link(self, entry: Entry) -> tuple[bytes, int]:
         """Return the hash and the lamport of the block at an entry's seq."""

@@ -33,6 +33,10 @@ class EpochRights:
         self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
         self._at: OrderedDict[tuple[Timeframe, Floors, Strays], Authority] = OrderedDict()
 
+    def forget(self) -> None:
+        """Forget the cached rights: they hold acts that are set aside now."""
+        self._at.clear()
+
     def policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
         """Return the policy in the control timeframe of a genesis, or why it is unknown here. It never changes."""
         key = (*(epoch.genesis for epoch in before), proposal.digest)
@@ -102,7 +106,7 @@ class EpochRights:
                 strays = self._paths.of_epoch(epoch, epochs[:at])
                 below = Floors(epochs[:at], released)
                 within = self.within(epoch.control, below, () if isinstance(strays, str) else strays)
-                ended = {feed: at for feed, owner in within.admissions() if within.has_ended(feed, owner)}
+                ended = {feed: at for feed, owner in within.feeds if within.has_ended(feed, owner)}
                 self._released[epoch.genesis] = ended | released
             released = self._released[epoch.genesis]
         return Floors(epochs, released)
@@ -114,7 +118,8 @@ class EpochRights:
             machine = self._machine
             parent = None if machine.parent is None else machine.parent.rights._told_by(control, strays)
             found = Authority(machine.party, machine.genesis_feed, parent)
-            found.add(self._inside(control, strays))
+            machine.keeping.inside(found, control)
+            found.add(act for act in strays if machine.has(act.stamp.feed))
             machine.round_forks(found, strays)
             found.stand_on(floors)
             found.settle()
@@ -127,7 +132,7 @@ class EpochRights:
     def _inside(self, control: Timeframe, strays: Strays) -> Iterator[Act]:
         """Yield the acts of this party in a control timeframe: of histories, and of the branches that it rests on."""
         for feed, acts in self._machine.histories():
-            yield from acts[: control.get(feed, -1) + 1]
+            yield from acts.held(0, control.get(feed, -1) + 1)
         yield from (act for act in strays if self._machine.has(act.stamp.feed))
 
     def _told_by(self, control: Timeframe, strays: Strays) -> Authority:

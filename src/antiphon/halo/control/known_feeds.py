@@ -41,7 +41,11 @@ class KnownFeeds:
 
     def hear(self, acts: Iterable[Act]) -> list[bytes]:
         """Take note of whom acts of known feeds name. Return the control feeds that are known by it."""
-        fresh = {subject_of(act) for act in acts if self._grants(act)} - self.named
+        return self.name(subject_of(act) for act in acts if self._grants(act))
+
+    def name(self, identities: Iterable[bytes]) -> list[bytes]:
+        """Take note of identities that grants of known feeds name. Return the control feeds that are known by it."""
+        fresh = set(identities) - self.named
         self.named |= fresh
         self.heard += sorted(fresh)
         return self.met(fresh)

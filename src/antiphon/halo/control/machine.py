@@ -8,7 +8,7 @@ matter. A feed's *history* ends where its writer forked it; what is held beyond,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
@@ -18,33 +18,31 @@ from antiphon.feed.branches import BranchBlock, Branches
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag, Kind
+from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
-from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_batch
-from antiphon.halo.control.control_blocks import ControlBlocks
+from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_history
 from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.control.epoch_rights import EpochRights
+from antiphon.halo.control.keeping import Keeping
 from antiphon.halo.control.known_feeds import KnownFeeds
+from antiphon.halo.control.party_answers import PartyAnswers
 from antiphon.halo.control.present import Present
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.credentials.claims import (
-    EpochAct,
     Equivocated,
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
     Position,
-    Roles,
 )
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
 
 
-class PartyMachine(ControlBlocks):
+class PartyMachine(PartyAnswers):
     """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
 
     The machine of a child party makes a machine of the parent when its genesis names one. The caller adds the parent's
@@ -72,6 +70,8 @@ class PartyMachine(ControlBlocks):
         self._authority = Authority(party, genesis_feed)
         self._outdated = False  # acts of the authority have turned out to be beyond a fork
         self._acts: list[Act] = []
+        self._aside = 0  # acts that were known, and are set aside
+        self.keeping = Keeping(self, self._lanes)
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
         self.present = Present(self)
@@ -120,7 +120,7 @@ class PartyMachine(ControlBlocks):
                     f"control feed {block.feed.hex()[:8]}: block {lane.held} comes next, not {block.seq}"
                 )
             if block.seq < self._authority.common(block.feed):
-                lane.blocks.append(block)
+                lane.blocks.extend([block])
             else:
                 self._branches.add([beyond(block, lane.tip)])
             lane.held, lane.tip = lane.held + 1, block.hash
@@ -222,11 +222,16 @@ class PartyMachine(ControlBlocks):
         for block in lane.blocks[end:]:
             self._branches.add([beyond(block, previous)])
             previous = block.hash
+        before = lane.acts[end - 1] if 0 < end < lane.position else None
         for act in lane.acts[end:]:
+            act.follow(before)
+            before = act
             self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued])
             self._branches.blocks[act.hash].shown = True
         self._queue.wake_waiters([act.hash for act in lane.acts[end:]])  # some may have been delivered just now
-        del lane.blocks[end:], lane.acts[end:]
+        self.keeping.cut(lane, end)
+        lane.blocks.cut(end)
+        lane.acts.cut(end)
         lane.fault = ""
         self._outdated = True
         self._paths.forget()
@@ -268,11 +273,11 @@ class PartyMachine(ControlBlocks):
 
     def _deliver(self) -> int:
         """Deliver and show every block that can be; returns how many acts became known."""
-        before = len(self._acts)
+        before = self._known
         for feed in self._queue.deliver(self._advance):
             if self._authority.forks_moved or feed in self._authority.forks:
                 self._forked()
-        return len(self._acts) - before
+        return self._known - before
 
     def _position(self, feed: bytes) -> int:
         lane = self._lanes.get(feed)
@@ -283,26 +288,27 @@ class PartyMachine(ControlBlocks):
             yield from self._look(self._branches.blocks[feed])
             return
         lane = self._lanes[feed]
+        if lane.kept is not None:
+            yield from self._resume(lane)
         acts: list[Act] = []
         fresh: list[Act] = []
-        while lane.known and (batch := lane.batch()) and not lane.fault:
-            if not all(self._queue.passes(lane, block.seq, block.advance, self.standing) for block in batch):
+        while lane.known and lane.kept is None and (batch := lane.batch()) and not lane.fault:
+            if not all(self.passes(lane, block) for block in batch):
                 break
+            lane.note(batch)
             read = [(block, advance(lane.seen, block)) for block in batch]
             found = [act for block in batch if (act := self._strays.drop(block.hash))]  # it came as a branch before
             if found:  # an epoch may have held it beyond the history
                 self._paths.forget()
                 self._outdated = True
             if len(found) < len(batch):
-                after = lane.acts[-1] if lane.acts else None
                 found = []
-                if after is None and lane.opening is not None and lane.opening.hash == batch[0].hash:
-                    after = replace(lane.opening, place=Place(feed, 0, read[0][1]))
-                    found, read = [after], read[1:]
-                found += read_batch(self.party, read, after)
+                if not lane.position and lane.opening is not None and lane.opening.hash == batch[0].hash:
+                    found, read = [replace(lane.opening, place=Place(feed, 0, read[0][1]))], read[1:]
+                found += read_history(self.party, read) if read else []
                 fresh += found
             acts += found
-            lane.acts += found
+            lane.acts.extend(found)
             self.counted += [block.hash for block in batch]
         if lane.fault:
             self._changed()
@@ -313,6 +319,22 @@ class PartyMachine(ControlBlocks):
                 if self._strays.feeds and any(other.hash != act.hash for other in self._strays.at(act.position)):
                     self._note_fork(feed, act.stamp.seq)
             yield feed
+
+    def _resume(self, lane: ControlLane) -> Iterator[bytes]:
+        """Deliver blocks of which something was kept."""
+        while lane.known and lane.kept is not None and not lane.fault:
+            before = lane.position
+            acts = self.keeping.step(lane, self._authority)
+            if acts is None:
+                return
+            self._aside += lane.position - before - len(acts)
+            self._learn(acts)
+            self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane)))
+            yield lane.feed
+
+    def passes(self, lane: ControlLane, block: Block) -> bool:
+        """True if a block of a history can be delivered; if not, its feed waits, or ends with a fault."""
+        return self._queue.passes(lane, block.seq, block.advance, self.standing)
 
     def _look(self, found: BranchBlock) -> Iterator[bytes]:
         """Show a branch block, if all that leads to it is here, and read its act."""
@@ -383,7 +405,7 @@ class PartyMachine(ControlBlocks):
     def knows(self, feed: bytes) -> bool:
         """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""
         lane = self._lanes.get(feed)
-        known = feed == self.genesis_feed or (lane is not None and lane.known) or self._authority.names(feed)
+        known = feed == self.genesis_feed or (lane is not None and lane.known) or feed in self._authority.feeds.admitted
         return known or feed in self._strays.named
 
     def names(self, identity: bytes) -> bool:
@@ -394,7 +416,7 @@ class PartyMachine(ControlBlocks):
     def known_count(self) -> int:
         """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
         above = 0 if self.parent is None else self.parent.known_count
-        return len(self.known_feeds.named) + len(self._authority.admitted()) + len(self._strays.named) + above
+        return len(self.known_feeds.named) + len(self._authority.feeds.admitted) + len(self._strays.named) + above
 
     def _hear(self, acts: Iterable[Act]) -> None:
         """Take note of whom acts name, except those beyond what their feeds may give."""
@@ -413,6 +435,8 @@ class PartyMachine(ControlBlocks):
             self.authority.settle()
             spent, self._spent = self._spent, []
             self._hear(spent)
+            for lane in self._lanes.values():
+                self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane)))
             self._deliver()
 
     def _meet(self, feeds: Iterable[bytes]) -> None:
@@ -441,8 +465,6 @@ class PartyMachine(ControlBlocks):
     def at(self, control: Timeframe, control_hash: bytes = b"") -> Authority:
         """Return the rights by these control blocks alone: they judge the messages of an epoch (rule 9)."""
         return self.rights.at(control, control_hash)
-
-    # -- out
 
     def state(self) -> PartyState:
         """Return the state of the party by all delivered blocks."""
@@ -484,67 +506,6 @@ class PartyMachine(ControlBlocks):
             self._ends = (*(block.entry for block in lasts if block.feed not in held), *held.values())
         return self._ends if self.parent is None else self._ends + self.parent.entries()
 
-    def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
-        """Return why a data message is void for want of rights in its own timeframe; "" if it is not."""
-        self.authority.settle()
-        return judge_data(self._authority, Place(feed, seq, seen), kind)
-
-    def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
-        """Return the author of a data message in its own timeframe: the identity, its groups, and if it is an owner."""
-        self.authority.settle()
-        return self._authority.author(Place(feed, seq, seen))
-
-    def erased(self, feed: bytes) -> frozenset[int]:
-        """Return the messages of a data feed that an erasure has made void."""
-        return self.authority.erased(feed)
-
-    def preview(self, act: Act) -> str:
-        """Return why an act would be void if it were written now; "" if it would be in force."""
-        self.authority.settle()
-        return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
-
-    def everything(self) -> Place:
-        """Return a place that has seen all delivered blocks, in no feed in particular."""
-        return Place(b"", 0, dict(self.timeframe()))
-
-    def roles_of(self, identity: bytes) -> Roles:
-        """Return the roles of an identity by all delivered blocks."""
-        return self.present.roles(identity)
-
-    def acts(self) -> tuple[Act, ...]:
-        """Return all delivered acts, in force or not."""
-        return tuple(self._acts)
-
-    @property
-    def is_crowded(self) -> bool:
-        """True if it matters which feeds have ended in final epochs: some device or identity has many."""
-        return self._authority.budgets.crowded
-
-    @property
-    def act_count(self) -> int:
-        """Return how many acts are known, the parent's included."""
-        return len(self._acts) + (0 if self.parent is None else self.parent.act_count)
-
-    @property
-    def fork_ends(self) -> dict[bytes, int]:
-        """Return where forked feeds end, the parent's included."""
-        above = {} if self.parent is None else self.parent.fork_ends
-        return {**above, **self.authority.fork_ends}
-
-    def data_feeds(self) -> Collection[bytes]:
-        """Return every data feed that some act admits, in force or not, on whichever branch."""
-        return dict.fromkeys((*self.authority.admitted(), *self._strays.named))
-
-    def judge(self, act: Act) -> str:
-        """Return why an act is void; "" if it is in force. What is on a branch that no epoch holds is void."""
-        if self.is_stray(act) and not isinstance(act.claim, EpochAct | Equivocated):
-            return PAST_CUT
-        return judge(self._authority, act)
-
-    def is_stray(self, act: Act) -> bool:
-        """True if an act is on a branch that no final epoch holds. The authority does not know it."""
-        return self.authority.act(act.position) is not act
-
     @property
     def authority(self) -> Authority:
         """Return the rights by all delivered blocks, with the floors of the final epochs."""
@@ -557,6 +518,8 @@ class PartyMachine(ControlBlocks):
         if chain is not self._stands or self._outdated:
             held = self._find_held(chain)
             if self._outdated or held != self._held:
+                if held:
+                    self._take_back()
                 self._held, self._outdated = held, False
                 self._begin_again()
             self._authority.stand_on(self.rights.floors(chain.final))
@@ -577,13 +540,48 @@ class PartyMachine(ControlBlocks):
         for feed, length in self._evident.items():
             made.fork(feed, length)
         for lane in self._lanes.values():
-            made.add(lane.acts)
+            self.keeping.fill(made, lane)
         made.add(self._held)
         for act in self._strays.by_hash.values():
             if isinstance(act.claim, Equivocated) and act not in self._held:
                 made.fork(act.claim.feed, act.claim.length)
         self._round_own()
         self._state = self._frame = self._ends = None
+
+    def _take_back(self) -> None:
+        """Hold all acts again that were set aside."""
+        back = self.keeping.take_back()
+        self._acts += back
+        self._aside -= len(back)
+        self._spent += [act for act in back if isinstance(act.claim, MemberAdmission | GroupAdmission)]
+        self._renewed = None
+
+    def set_aside(self, least: int | None = None) -> None:
+        """Let go of the acts that are void for ever, if there are many of them (`Keeping`). No answer changes."""
+        swept = self.keeping.sweep(least)
+        if swept.gone or swept.back:
+            self._aside += len(swept.gone) - len(swept.back)
+            for acts in (self._acts, self._electoral, self._spent):
+                acts[:] = [act for act in acts if act.hash not in swept.gone]
+            self._acts += swept.back
+            self.rights.forget()
+            self._begin_again()
+            self._authority.stand_on(self.rights.floors(self.epochs().final))
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if a party has neither a parent nor, here, a child that looks at its acts."""
+        return self._inherits and self.parent is None
+
+    def resume(self, record: FeedRecord) -> None:
+        """Begin a control feed with what was kept of it, if the store still holds those blocks."""
+        lane = self.keeping.begin(record)
+        if lane is not None:
+            self._lanes[lane.feed] = lane
+            self._open(lane, lane.blocks[0])
+            self._queue.wake(lane.feed)
+            self._deliver()
+            self._renew()
 
     def _fold(self) -> PartyState:
         authority, chain = self.authority, self.epochs()
@@ -596,5 +594,6 @@ class PartyMachine(ControlBlocks):
         strays = [act for act in self._strays.by_hash.values() if act not in self._held]
         told = [(act, self.judge(act) or chain.reason(act)) for act in strays]
         voids += [Void(act.stamp, reason) for act, reason in told if reason]
-        acts = [*(act for lane in self._lanes.values() for act in lane.acts), *self._held]
-        return fold_state(self.party, authority, chain, acts, self.everything(), voids)
+        held = (act for lane in self._lanes.values() for act in lane.acts.held() if act.stamp.seq not in lane.recalled)
+        aside = self.keeping.barren if self.keeping.count else None
+        return fold_state(self.party, authority, chain, [*held, *self._held], self.everything(), voids, aside)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import overload
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.stamp import Stamp
@@ -55,6 +57,39 @@ class FeedState:
     end: int | None
 
 
+class Voids(Sequence[Void]):
+    """Void acts that are read from the store, and judged, when somebody asks for them first: while it is open."""
+
+    def __init__(self, find: Callable[[], tuple[Void, ...]]) -> None:
+        self._find = find
+        self._found: tuple[Void, ...] | None = None
+
+    @property
+    def _all(self) -> tuple[Void, ...]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, index: int) -> Void: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Void, ...]: ...
+    def __getitem__(self, index: int | slice) -> Void | tuple[Void, ...]:
+        return self._all[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == (other._all if isinstance(other, Voids) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return repr(self._all)
+
+
 @dataclass(frozen=True, slots=True)
 class PartyState:
     """The state of a party by its control feeds. Equal on all peers that hold the same blocks, in any order."""
@@ -65,7 +100,7 @@ class PartyState:
     feeds: tuple[FeedState, ...]  # by feed
     policy: Policy
     epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` has the votes on the next one
-    voids: tuple[Void, ...]  # by stamp
+    voids: Sequence[Void]  # by stamp
 
     def member(self, subject: bytes) -> Member | None:
         """Return the member with this key, or None."""

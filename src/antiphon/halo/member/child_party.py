@@ -54,7 +54,7 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
     authority.settle()
     resting = [  # also feeds whose own admission lies past the end of another, as it is now
         (feed, owner)
-        for feed, owner in authority.admissions()
+        for feed, owner in authority.feeds
         if feed not in claim.cuts and not owner.opened.place.sees(act.position)
         if authority.rests_on(owner.identity, claim.subject)
     ]
@@ -72,7 +72,7 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
 
 def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) -> list[Stamp]:
     authority = member.machine.authority
-    feeds = any(owner.device == claim.device for _, owner in authority.admissions())
+    feeds = any(owner.device == claim.device for _, owner in authority.feeds)
     known = any(
         end.place.sees(act.position) and isinstance(end.claim, FeedEnd) and end.claim.device == claim.device
         for end in authority.device_ends()

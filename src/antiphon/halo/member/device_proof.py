@@ -117,7 +117,7 @@ class _Proof:
     def _vouched(self, subject: bytes, wanted: Roles) -> bool:
         """True if a subject has one of the wanted roles here, or credentials say that it has."""
         roles = self._machine.roles_of(subject)
-        if roles or self._authority.grants_to(subject) or subject in self._asked:
+        if roles or self._authority.was_granted(subject) or subject in self._asked:
             return bool(roles & wanted) if wanted else bool(roles)  # who was revoked stays so
         self._asked.add(subject)
         for grant in self._grants.get(subject, ()):

@@ -36,6 +36,8 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Act, Place, advance
 from antiphon.halo.control.control_feeds import fold_control_feeds
+from antiphon.halo.control.keeping import FEW
+from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
@@ -88,6 +90,7 @@ class Membership:
         self._store = store
         self._keys = keys
         self._clock = clock or SystemClock()
+        self._kept: KeptFile | None = None
         self._refreshed = -1  # the store's last transaction that was looked at
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
@@ -134,10 +137,14 @@ class Membership:
         *,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        kept: KeptFile | None = None,
     ) -> Membership:
         """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones."""
         self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
+        if kept is not None:
+            self.keep_in(kept)
         self.refresh()
+        self.keep()
         self.control = self._own_feed(FeedKind.CONTROL)
         self.data = self._own_feed(FeedKind.DATA)
         return self
@@ -255,7 +262,7 @@ class Membership:
         With `before`, only what was written before that message stays, as far as no final epoch holds more.
         """
         self.look_around()
-        ended = [found for found in self.machine.authority.admissions() if found[1].device == device]
+        ended = [found for found in self.machine.authority.feeds if found[1].device == device]
         if ended and all(owner.identity != self.device.identity for _, owner in ended):
             raise NotAuthorised(f"{device.hex()[:8]} is a device of another identity; only its identity can end it")
         cuts = open_lengths(self, ended)
@@ -371,14 +378,33 @@ class Membership:
         now = self._store.transaction
         if now == self._refreshed:
             return 0
-        began = perf_counter()
+        began, known = perf_counter(), {feed: len(acts) for feed, acts in self.machine.histories()}
         fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
+        self.machine.keeping.withdraw()
         self._refreshed = now
         if fresh:
             each = (perf_counter() - began) / fresh
-            for act in self.machine.acts()[-fresh:]:
-                self.seconds[act.stamp.feed] += each
+            for feed, acts in self.machine.histories():
+                self.seconds[feed] += each * max(0, len(acts) - known.get(feed, 0))
         return fresh
+
+    def keep_in(self, kept: KeptFile) -> None:
+        """Let go of acts that are void for ever, and keep in a file which they are."""
+        self._kept = kept
+        self.machine.keeping.offer(kept.load(), self._blocks)
+
+    def keep(self) -> None:
+        """Save what was found out about control feeds with many void acts, for the next opening."""
+        if self._kept is not None:
+            self.machine.set_aside(FEW)
+            lanes = self.machine.keeping.kept()
+            if lanes is not None:
+                self._kept.save(lanes)
+
+    def _blocks(self, feed: bytes, start: int, stop: int) -> list[Block]:
+        if stop == start + 1:
+            return [self._store.block(feed, start, past_end=True)]
+        return [block for span in self._store.held(feed, start, stop) for block in span.blocks(0, span.count)]
 
     def look_around(self) -> None:
         """Fold new control blocks, and see to it that this device's next act has seen all of them.
@@ -412,7 +438,7 @@ class Membership:
         self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool, before: Stamp | None = None
     ) -> Stamp:
         self.look_around()
-        if not self.machine.authority.grants_to(subject):
+        if not self.machine.authority.was_granted(subject):
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, and never was")
         claim = Narrowing(bytes(subject), roles, self._cuts(subject, before), expired)
         return self.write_claim(claim, [identity.pair] if identity else [])

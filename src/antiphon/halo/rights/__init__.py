@@ -12,6 +12,7 @@ policies      the policy at a place
 authorship    whose a data message is, and which messages are erased
 floors        what final epochs hold is final: lower bounds of every cut
 budgets       how many feeds, devices and admissions count
+barren        which acts are void whatever else arrives, and what still concerns them
 answer_cache  answers that an `Authority` keeps until an act changes them
 
 Acts come in; roles, verdicts and ends of feeds go out. Imports `finality`, `acts` and `credentials`.

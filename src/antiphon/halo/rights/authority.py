@@ -20,6 +20,7 @@ from itertools import chain
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.barren_acts import BarrenActs
 from antiphon.halo.acts.grant import ANY, Owner, expired, giving
 from antiphon.halo.credentials.claims import (
     OWNERS,
@@ -41,6 +42,7 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.rights.answer_cache import Answers
 from antiphon.halo.rights.authorship import author_at, erased_in
+from antiphon.halo.rights.barren import BarrenIndex
 from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
@@ -48,7 +50,7 @@ from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
 from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
-from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun
+from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, group_of
 
 _NOBODY: Roles = frozenset()
 
@@ -61,8 +63,8 @@ class Authority:
         self.genesis_feed = genesis_feed
         self.genesis: Act | None = None
         self.parent = parent  # of a child: its grants and narrowings count here, too
-        self._feeds = FeedOwners()
-        self.budgets = self._feeds.budgets
+        self.feeds = FeedOwners()
+        self.budgets = self.feeds.budgets
         self.granted = GrantIndex()
         self.narrowings = NarrowingIndex()
         self.policies = PolicyIndex()
@@ -70,6 +72,8 @@ class Authority:
         self.forks_moved = False  # since somebody looked at them, and has set this to False
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
+        self._barren = BarrenIndex()
+        self.generous = False  # every policy lets editors admit, and copies count: never less than the true rights
         self._ends: list[Act] = []
         self.erasures: dict[bytes, list[tuple[Act, int]]] = defaultdict(list)  # by feed: acts and seqs
         self._by_position: dict[Position, Act] = {}
@@ -96,7 +100,7 @@ class Authority:
         self._known.forget_feeds()
         for act in fresh:
             claim = act.claim
-            if act.admission is not None and self._feeds.open(act, act.admission):
+            if act.admission is not None and self.feeds.open(act, act.admission):
                 self.forget()
             if isinstance(claim, PartyGenesis):
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
@@ -107,7 +111,7 @@ class Authority:
                 self.budgets.give(act)
                 self._grant(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
-                self._feeds.admit(act, claim)
+                self.feeds.admit(act, claim)
             elif isinstance(claim, Narrowing):
                 self.narrowings.add(act, by_writer=self.signed_by_writer(act))
                 self._known.forget_runs()
@@ -125,6 +129,13 @@ class Authority:
                     self.erasures[erased.feed].append((act, erased.seq))
         if self._untaken is not None:
             self._untaken.add(self._giving(fresh))
+
+    def add_range(self, acts: Iterable[Act], barren: BarrenActs, start: int, stop: int) -> None:
+        """Take the acts of a control feed in [start, stop), some of which are barren. Those before it were taken."""
+        self._barren.add(barren, stop)
+        self.budgets.set_aside(barren, start, stop)
+        self.add(acts)
+        self.feeds.set_aside(barren, start, stop)
 
     def _grant(self, act: Act) -> None:
         self.granted.add(act)
@@ -167,7 +178,7 @@ class Authority:
                 self._end_fork(feed)
             if self.budgets.stand_on(floors) or not self.lasting:
                 self.forget()
-            self._feeds.renew()
+            self.feeds.renew()
 
     @property
     def lasting(self) -> bool:
@@ -190,13 +201,13 @@ class Authority:
 
     def owner(self, feed: bytes) -> Owner | None:
         """Return the owner of a feed. Of several admissions of a data feed, the oldest in force counts."""
-        control = self._feeds.controls.get(feed)
+        control = self.feeds.controls.get(feed)
         if control is not None:
             return control
         known, keeps = self._known.owners, self._keeps(None)
         if keeps and feed in known:
             return known[feed]
-        admissions = self._feeds.admitted.get(feed, [])
+        admissions = self.feeds.admitted.get(feed, [])
         counting = (owner for owner in admissions if self.budgets.counts(feed, owner))
         found = next((owner for owner in counting if self.alive(owner.opened.place)), None)
         if keeps:
@@ -210,24 +221,8 @@ class Authority:
     def owners(self) -> dict[bytes, Owner]:
         """Return every feed that has an owner."""
         self.settle()
-        found = {feed: self.owner(feed) for feed in (*self._feeds.controls, *self._feeds.admitted)}
+        found = {feed: self.owner(feed) for feed in (*self.feeds.controls, *self.feeds.admitted)}
         return {feed: owner for feed, owner in found.items() if owner and self.budgets.counts(feed, owner)}
-
-    def admitted(self) -> tuple[bytes, ...]:
-        """Return every data feed that some act admits, in force or not."""
-        return tuple(self._feeds.admitted)
-
-    def names(self, feed: bytes) -> bool:
-        """True if some act admits a feed as a data feed, in force or not."""
-        return feed in self._feeds.admitted
-
-    def is_crowded_out(self, feed: bytes) -> bool:
-        """True if a data feed was admitted by its device, and too many others before it."""
-        return self._feeds.is_crowded_out(feed)
-
-    def admissions(self) -> Iterator[tuple[bytes, Owner]]:
-        """Yield every feed with each owner that has admitted it, in force or not."""
-        return iter(self._feeds)
 
     def settle(self) -> None:
         """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
@@ -300,9 +295,18 @@ class Authority:
         own = self.granted.all.get(subject, ())
         return own if self.parent is None else (*self.parent.grants_to(subject), *own)
 
+    def was_granted(self, subject: bytes) -> bool:
+        """True if there is a grant to a subject, here or in the parent, valid or not."""
+        return bool(self.grants_to(subject)) or self._barren.means(subject)
+
     def seen_last(self, subject: bytes, group: bytes, place: Place) -> Iterator[Act]:
         """Yield the last grant to a subject that a place has seen in each feed, here and in the parent."""
-        yield from self.granted.seen_last(subject, group, place)
+        found = {(group_of(grant), grant.stamp.feed): grant for grant in self.granted.seen_last(subject, group, place)}
+        for into, barren, seq in self._barren.seen_last(subject, group, place):
+            known = found.get((into, barren.feed))
+            if known is None or known.stamp.seq < seq:
+                found[into, barren.feed] = barren.recall(seq)
+        yield from found.values()
         if self.parent is not None:
             yield from self.parent.seen_last(subject, group, place)
 
@@ -334,26 +338,30 @@ class Authority:
 
     def had_role(self, place: Place, wanted: Roles) -> bool:
         """True if the writer of the feed had one of the roles by what it had seen, if nothing were ever taken away."""
-        return self.untaken().permits(place, wanted)
+        return self.untaken_about(place.feed).permits(place, wanted)
 
-    def untaken(self) -> Authority:
-        """Return the rights as if no act ever took anything away."""
-        if self._untaken is None:
+    def untaken(self, *, generous: bool = False) -> Authority:
+        """Return the rights as if no act ever took anything away; if `generous`, whatever policies and copies say."""
+        if generous or self._untaken is None:
             found = Authority(self._party, self.genesis_feed, None if self.parent is None else self.parent.untaken())
-            found.budgets.limited = False
+            found.budgets.limited, found.generous = False, generous
             found.add(self._giving(self._by_position.values()))
-            self._untaken = found
-        self._untaken.settle()
-        return self._untaken
+            self._untaken = self._untaken if generous else found
+        else:
+            found = self._untaken
+        found.settle()
+        return found
+
+    def untaken_about(self, feed: bytes) -> Authority:
+        """Return the same with the admissions of a data feed that are beyond budgets: no budget counts there."""
+        found = self.untaken()
+        found.add(act for act in self._barren.admissions(feed) if found.act(act.position) is None)
+        found.settle()
+        return found
 
     def _giving(self, acts: Iterable[Act]) -> Iterator[Act]:
         """Yield acts without what they take away, as far as they are the same on all peers: not beyond a fork."""
         return (gives for act in acts if (gives := giving(act)) is not None and not self.past_fork(act))
-
-    def untaken_identity(self, feed: bytes) -> bytes:
-        """Return the identity that opened a feed, in force or not; of a feed that nobody admitted, its own key."""
-        owner = self.untaken().owner(feed)
-        return feed if owner is None else owner.identity
 
     def alive(self, place: Place, limit: Stamp | None = None) -> bool:
         """True if the feed has not ended before this place, and was opened by a member."""
@@ -398,7 +406,7 @@ class Authority:
         """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
         if self.parent is not None and self.inherited(act):
             return self.parent.ends_device(act, claim, owner)
-        carrier = self._feeds.controls.get(act.stamp.feed)
+        carrier = self.feeds.controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
         if self.past_fork(act) or expired(act):
@@ -446,7 +454,7 @@ class Authority:
 
     def rank(self, feed: bytes, limit: Stamp | None) -> Stamp | None:
         """Return `newest` of the identity that writes a control feed."""
-        owner = self._feeds.controls.get(feed)
+        owner = self.feeds.controls.get(feed)
         return None if owner is None else self.newest(owner.identity, limit)
 
     def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
@@ -573,12 +581,9 @@ class Authority:
             known = self._known.valid[act.position] = allowed and not expired(act)
         return known
 
-    def is_control(self, feed: bytes) -> bool:
-        return feed in self._feeds.controls
-
     def signed_by_writer(self, act: Act) -> bool:
         """True if the device whose feed carries the act has signed its credential."""
-        owner = self._feeds.controls.get(act.stamp.feed)
+        owner = self.feeds.controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
     def erased(self, feed: bytes) -> frozenset[int]:

@@ -7,13 +7,15 @@ comes before what it does not, so a back-dated feed takes no place from it; what
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, Yield
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
@@ -52,8 +54,22 @@ class Budgets:
         self._count(self._repeated, act, GIVEN_MAX)
 
     def _count(self, given: dict[bytes, list[int]], act: Act, most: int) -> None:
-        given[act.stamp.feed].append(act.stamp.seq)
+        insort(given[act.stamp.feed], act.stamp.seq)
         self.exhausted = self.exhausted or len(given[act.stamp.feed]) > most
+
+    def set_aside(self, barren: BarrenActs, start: int, stop: int) -> None:
+        """Count the barren acts of a feed in [start, stop)."""
+        counted = (
+            (self._given, GRANTS, GIVEN_MAX),
+            (self._admitting, (Yield.MEMBER,), EDITOR_ADMISSIONS_MAX),
+            (self._opening, (Yield.ADMISSION,), GIVEN_MAX),
+            (self._repeated, (Yield.REPEATED,), GIVEN_MAX),
+        )
+        for given, says, most in counted:
+            fresh = barren.seqs_of(says, start, stop)
+            if fresh:
+                given[barren.feed] = sorted([*given[barren.feed], *fresh])
+                self.exhausted = self.exhausted or len(given[barren.feed]) > most
 
     def open(self, feed: bytes, owner: Owner) -> bool:
         """Count a feed. True if its device, or its identity, has more than counts, so that others may count no more."""
@@ -88,6 +104,15 @@ class Budgets:
         """Return how many admissions by other devices count, if a control feed repeats them from a block on."""
         seqs = self._repeated.get(feed, ())
         return GIVEN_MAX - len(seqs) + bisect_left(seqs, self._floors.cut_before(feed, seq) if self._floors else 0)
+
+    def counting(self, feed: bytes, says: Yield) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of blocks of a feed in which what its acts give counts: the first ones after each cut."""
+        given = {Yield.ADMISSION: self._opening, Yield.REPEATED: self._repeated}.get(says, self._given)
+        seqs = given.get(feed, [])
+        cuts = {0, *(epoch.control.get(feed, -1) + 1 for epoch in self._floors.epochs)}
+        for cut, end in pairwise((*sorted(cuts), NO_END)):
+            last = bisect_left(seqs, cut) + GIVEN_MAX
+            yield cut, end if last >= len(seqs) else min(end, seqs[last])
 
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""

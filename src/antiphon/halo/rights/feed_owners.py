@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import ADMISSIONS, BarrenActs
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind
 from antiphon.halo.rights.budgets import Budgets
@@ -22,6 +23,24 @@ class FeedOwners:
         self.controls: dict[bytes, Owner] = {}
         self.admitted: dict[bytes, list[Owner]] = defaultdict(list)  # every admission of a data feed, oldest first
         self._spent: list[Act] = []  # admissions beyond what their feeds may give, as it is now
+        self._aside: list[tuple[BarrenActs, int, int]] = []  # such admissions that are kept as columns
+        self._recalled: set[tuple[bytes, int]] = set()  # those of them that count again
+
+    def set_aside(self, barren: BarrenActs, start: int, stop: int) -> None:
+        """Take barren acts of a feed, in [start, stop). Admissions that are within the budget now are recalled."""
+        if barren.those(ADMISSIONS, start, stop):
+            self._aside.append((barren, start, stop))
+            self._recall(barren, start, stop)
+
+    def _recall(self, barren: BarrenActs, start: int, stop: int) -> None:
+        for says in ADMISSIONS:
+            for low, high in self.budgets.counting(barren.feed, says):
+                for seq in barren.seqs_of((says,), max(low, start), min(high, stop)):
+                    if (barren.feed, seq) not in self._recalled:
+                        self._recalled.add((barren.feed, seq))
+                        act = barren.recall(seq)
+                        assert isinstance(act.claim, FeedAdmission)
+                        self.admit(act, act.claim, again=True)
 
     def open(self, act: Act, admission: FeedAdmission) -> bool:
         """Note the owner of a feed. True if what other control feeds of its device have granted may count no more."""
@@ -35,8 +54,7 @@ class FeedOwners:
 
     def admit(self, act: Act, admission: FeedAdmission, *, again: bool = False) -> None:
         """Note the admission of a data feed. A control feed admits the data feeds of its own device."""
-        carrier = self.controls.get(act.stamp.feed)
-        repeated = carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device)
+        repeated = self.is_repeated(act, admission)
         if not again:
             (self.budgets.repeat if repeated else self.budgets.give)(act)
         if self.budgets.spent(act, repeated=repeated):
@@ -46,8 +64,19 @@ class FeedOwners:
         else:
             self.open(act, admission)
 
+    def is_repeated(self, act: Act, admission: FeedAdmission) -> bool:
+        """True if a control feed admits a data feed of another device: it gives nothing by that."""
+        carrier = self.controls.get(act.stamp.feed)
+        return carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device)
+
+    def is_spent(self, act: Act, admission: FeedAdmission) -> bool:
+        """True if the admission of a data feed is beyond what its control feed may give or repeat, as it is now."""
+        return self.budgets.spent(act, repeated=self.is_repeated(act, admission))
+
     def renew(self) -> None:
         """Look again at admissions that were beyond a budget: it counts from another epoch on."""
+        for aside in self._aside:
+            self._recall(*aside)
         spent, self._spent = self._spent, []
         for act in spent:
             assert isinstance(act.claim, FeedAdmission)

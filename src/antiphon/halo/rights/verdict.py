@@ -156,7 +156,7 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
     if owner is None or owner.kind is not FeedKind.DATA:
         if not authority.had_role(place, EDITORS):
             return _NO_DATA_FEED
-        return _TOO_MANY_FEEDS if authority.is_crowded_out(place.feed) else LOST_RIGHT
+        return _TOO_MANY_FEEDS if authority.feeds.is_crowded_out(place.feed) else LOST_RIGHT
     alive = authority.alive(place)
     if not alive and not place.sees(owner.opened.position):
         return _UNSEEN_ADMISSION

@@ -35,7 +35,7 @@ from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.message_lookup import MessageLookup
-from antiphon.party.engine.ports import Authority, Items, Posting, Save, Void
+from antiphon.party.engine.ports import Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
 from antiphon.party.engine.rejudge import Rejudge
 from antiphon.party.engine.row_cache import RowsAhead, row_of
@@ -47,6 +47,7 @@ ROWS_SIZE_AT_ONCE = 2 << 20  # bytes of rows that a save encodes before it write
 ROW_SIZE_FREE = 16 << 10  # a greater row is paid for by messages, before the next save encodes it again
 MESSAGE_PAYS = 64  # bytes of such rows: so saves of a growing item cost no more than its messages
 AHEAD_ROWS = 4  # rows encoded with each own message shortly before a save
+_BLANK = LaneState(b"", 0).mark  # of a lane in which nothing has happened
 MANY = 1_000  # received items: with more changed ones, save; more that are not open are folded without the cache
 
 
@@ -92,7 +93,8 @@ class Engine:
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
         self.broken = ""  # why memory and item store have parted; "" if they have not
-        self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as last saved
+        # The lanes as last saved. One without a mark has no row, and needs none until something happened in it.
+        self._marks: dict[bytes, tuple[object, ...]] = dict.fromkeys(self.delivery.lanes, ())
         self.bodiless = True  # there may be messages that were refused because their bodies are missing
         self._rounds = 0
         self._processed = -1  # the feed store's transaction at the last `process`
@@ -487,7 +489,8 @@ class Engine:
             unpaid += sum(max(0, row.size - ROW_SIZE_FREE) for row in save.rows)
             put(save)
         self._unpaid = unpaid // MESSAGE_PAYS
-        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != lane.state.mark]
+        lanes = self.delivery.lanes.items()
+        moved = [lane.state for feed, lane in lanes if self._marks.get(feed, _BLANK) != lane.state.mark]
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))
         self._marks.update((state.feed, state.mark) for state in moved)
         self.cache.dirty.clear()
@@ -502,7 +505,8 @@ class Engine:
         self.saved.close()
 
     def _moved(self) -> bool:
-        return any(self._marks.get(feed) != lane.state.mark for feed, lane in self.delivery.lanes.items())
+        lanes = self.delivery.lanes.items()
+        return any(self._marks.get(feed, _BLANK) != lane.state.mark for feed, lane in lanes)
 
     def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
         """Take the unsaved verdicts, for `Save.verdicts`."""

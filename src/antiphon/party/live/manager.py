@@ -30,6 +30,7 @@ from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
+from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_store import KeyStore
@@ -114,6 +115,8 @@ class PartyManager:
             clock=self._clock,
             randomness=self._randomness,
         )
+        if (kept := self._kept(member.party)) is not None:
+            member.keep_in(kept)
         with self._lock:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
             return self._run(member)
@@ -150,8 +153,19 @@ class PartyManager:
 
     def _member(self, party: PublicKey, genesis: bytes) -> Membership:
         return Membership.open(
-            self.feeds, self.keys, self.device, party, genesis, clock=self._clock, randomness=self._randomness
+            self.feeds,
+            self.keys,
+            self.device,
+            party,
+            genesis,
+            clock=self._clock,
+            randomness=self._randomness,
+            kept=self._kept(party),
         )
+
+    def _kept(self, party: bytes) -> KeptFile | None:
+        path = self._path(party)
+        return None if path is None else KeptFile(path.with_suffix(".kept"), party)
 
     @contextmanager
     def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
@@ -233,10 +247,12 @@ class PartyManager:
         """Stop a party and free its memory. `open` starts it again."""
         with self._lock:
             running = self._open.pop(bytes(party), None)
-            self._members.pop(bytes(party), None)
+            member = self._members.pop(bytes(party), None)
         self._stop_work(bytes(party))
         if running is not None:
             running.close()
+        if member is not None:
+            member.keep()
 
     def pause(self, party: bytes) -> None:
         """Close a party until `resume`, also across restarts."""
@@ -259,6 +275,8 @@ class PartyManager:
             running.delete()
         elif (path := self._path(party)) is not None:
             delete_file(path)
+        if (kept := self._kept(party)) is not None:
+            kept.delete()
 
     def close(self) -> None:
         """Close all parties, and the blob store if this manager opened it."""

@@ -52,7 +52,7 @@ def party_costs(party: PartyProcessor, member: Membership) -> list[MemberCost]:
         engine.save()
         member.refresh()
         owners = {feed: owner.identity for feed, owner in member.machine.authority.owners().items()}
-        givers = {owner.device: owner.identity for _, owner in member.machine.authority.admissions()}
+        givers = {owner.device: owner.identity for _, owner in member.machine.authority.feeds}
         seconds = {**engine.times.seconds, **member.seconds}  # of data feeds, and of control feeds
         refused = Counter(row.feed for row in engine.items.refused(REFUSED_MAX))
         refused.update(void.stamp.feed for void in member.machine.state().voids)

@@ -1,0 +1,142 @@
+"""`BarrenActs`: acts of one control feed that give nobody anything, kept as columns instead of values.
+
+An act is *barren* if it is void whatever else arrives: its writer had no right to it by all that it had seen, even if
+nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
+its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
+count: those acts are recalled then. docs/design/parties.md has the rule.
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.halo.acts.act import Act
+from antiphon.halo.credentials.claims import FeedAdmission, GroupAdmission, MemberAdmission
+
+KEY_SIZE = 32
+Seqs = npt.NDArray[np.int64]
+
+
+class Yield(enum.IntEnum):
+    """Contents of a barren act that still matter: whom it names, and what it takes from a budget."""
+
+    NOTHING = 0
+    MEMBER = 1  # an admission of a member: its subject
+    GROUP = 2  # an admission to a group: its subject, and the group
+    ADMISSION = 3  # an admission of a data feed by its own device, beyond the budget: the data feed
+    REPEATED = 4  # the same, of another device
+
+
+GRANTS = (Yield.MEMBER, Yield.GROUP)
+ADMISSIONS = (Yield.ADMISSION, Yield.REPEATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One barren act."""
+
+    seq: int
+    says: Yield
+    key: bytes = bytes(KEY_SIZE)
+    group: bytes = b""
+
+
+class BarrenActs:
+    """The barren acts of a control feed, by seq. `recall` reads one of them again from its block."""
+
+    def __init__(self, feed: bytes, seqs: Seqs, says: npt.NDArray[np.uint8], keys: bytes, groups: bytes) -> None:
+        self.feed = feed
+        self.seqs = seqs
+        self.says = says
+        self.keys = keys  # 32 bytes for each act
+        self.groups = groups  # 32 bytes for each admission to a group
+        self.recall: Callable[[int], Act] = _nowhere
+        self._by_key: dict[tuple[bytes, Yield], list[int]] | None = None  # places in the columns
+
+    @classmethod
+    def of(cls, feed: bytes, rows: Iterable[Row]) -> BarrenActs:
+        """Make the columns of rows, by seq."""
+        rows = list(rows)
+        seqs = np.array([row.seq for row in rows], dtype=np.int64)
+        says = np.array([row.says for row in rows], dtype=np.uint8)
+        groups = b"".join(row.group for row in rows if row.says is Yield.GROUP)
+        return cls(feed, seqs, says, b"".join(row.key for row in rows), groups)
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def __contains__(self, seq: int) -> bool:
+        place = int(np.searchsorted(self.seqs, seq))
+        return place < len(self.seqs) and int(self.seqs[place]) == seq
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the acts one by one."""
+        at = 0
+        for place, (seq, number) in enumerate(zip(self.seqs.tolist(), self.says.tolist(), strict=True)):
+            says, group = Yield(number), b""
+            if says is Yield.GROUP:
+                group, at = self.groups[at : at + KEY_SIZE], at + KEY_SIZE
+            yield Row(seq, says, self.key(place), group)
+
+    def key(self, place: int) -> bytes:
+        """Return the subject, or the data feed, of the act at a place in the columns."""
+        return self.keys[place * KEY_SIZE : (place + 1) * KEY_SIZE]
+
+    def those(self, says: Sequence[Yield], start: int, stop: int) -> list[int]:
+        """Return the places of the acts in [start, stop) that say one of these."""
+        low, high = (int(place) for place in np.searchsorted(self.seqs, (start, stop)))
+        wanted = np.zeros(len(Yield), dtype=np.bool_)
+        wanted[list(says)] = True
+        found: list[int] = (np.flatnonzero(wanted[self.says[low:high]]) + low).tolist()
+        return found
+
+    def seqs_of(self, says: Sequence[Yield], start: int, stop: int) -> list[int]:
+        """Return the seqs of the acts in [start, stop) that say one of these."""
+        found: list[int] = self.seqs[self.those(says, start, stop)].tolist()
+        return found
+
+    def about(self, key: bytes, says: Yield, stop: int) -> list[int]:
+        """Return the seqs, below `stop`, of the acts about a key that say this."""
+        if key not in self.keys:  # most keys; this reads bytes at the speed of memory
+            return []
+        places = self._index().get((key, says), [])
+        seqs: list[int] = self.seqs[places].tolist()
+        return seqs[: bisect_left(seqs, stop)]
+
+    def group_at(self, seq: int) -> bytes:
+        """Return the group of the admission to a group at a seq."""
+        place = int(np.searchsorted(self.seqs, seq))
+        at = int(np.count_nonzero(self.says[:place] == Yield.GROUP)) * KEY_SIZE
+        return self.groups[at : at + KEY_SIZE]
+
+    def _index(self) -> dict[tuple[bytes, Yield], list[int]]:
+        if self._by_key is None:
+            found: dict[tuple[bytes, Yield], list[int]] = defaultdict(list)
+            for place, number in enumerate(self.says.tolist()):
+                if number:
+                    found[self.key(place), Yield(number)].append(place)
+            self._by_key = dict(found)
+        return self._by_key
+
+
+def row_of(act: Act, *, repeated: bool = False) -> Row:
+    """Return the row of a barren act."""
+    claim = act.claim
+    if isinstance(claim, MemberAdmission):
+        return Row(act.stamp.seq, Yield.MEMBER, claim.subject)
+    if isinstance(claim, GroupAdmission):
+        return Row(act.stamp.seq, Yield.GROUP, claim.subject, claim.group)
+    if isinstance(claim, FeedAdmission):
+        return Row(act.stamp.seq, Yield.REPEATED if repeated else Yield.ADMISSION, claim.feed)
+    return Row(act.stamp.seq, Yield.NOTHING)
+
+
+def _nowhere(seq: int) -> Act:
+    raise LookupError(f"barren act {seq}: nobody has said where its blocks are")

@@ -1,0 +1,105 @@
+"""The bytes of `KeptLane`s in a file: little-endian columns under a checksum (docs/design/formats.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import BadEncoding
+from antiphon.halo.acts.barren_acts import KEY_SIZE, BarrenActs, Yield
+from antiphon.halo.control.kept_lane import NUMBERS, KeptAdmissions, KeptLane, Word
+
+TAG = b"antiphon.kept.1\0"
+_WHAT = "what was kept of control feeds"
+_SUM_SIZE = 32
+
+
+def encode_kept(party: bytes, lanes: Iterable[KeptLane]) -> bytes:
+    """Encode what was kept of control feeds of a party."""
+    data = encode_body(party, lanes)
+    return data + sha256(data).digest()
+
+
+def encode_body(party: bytes, lanes: Iterable[KeptLane]) -> bytes:
+    """Encode the same without its checksum."""
+    return b"".join([TAG, party, *(_lane(lane) for lane in sorted(lanes, key=lambda lane: lane.feed))])
+
+
+def _lane(lane: KeptLane) -> bytes:
+    barren, admissions = lane.barren, lane.admissions
+    parts = [lane.feed, u64(lane.length), lane.hash]
+    parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.groups)), barren.groups]
+    parts += [u32(len(admissions.words))]
+    parts += [word.identity + word.device + u32(len(word.credential)) + word.credential for word in admissions.words]
+    parts += [_numbers(admissions.numbers.reshape(-1)), admissions.keys, _numbers(lane.heads), _numbers(lane.steps)]
+    return b"".join(parts)
+
+
+def _numbers(column: npt.NDArray[np.int64]) -> bytes:
+    return u32(len(column)) + column.astype("<i8").tobytes()
+
+
+def decode_kept(party: bytes, data: bytes) -> dict[bytes, KeptLane]:
+    """Decode what was kept of control feeds of a party, by feed. Raises `BadEncoding` if a bit is wrong."""
+    body, total = data[:-_SUM_SIZE], data[-_SUM_SIZE:]
+    if sha256(body).digest() != total:
+        raise BadEncoding(f"{_WHAT}: the checksum is wrong")
+    return decode_body(party, body)
+
+
+def decode_body(party: bytes, body: bytes) -> dict[bytes, KeptLane]:
+    """Decode the same without its checksum. Raises `BadEncoding`."""
+    reader = Reader(body, _WHAT)
+    if reader.take(len(TAG)) != TAG or reader.take(KEY_SIZE) != party:
+        raise BadEncoding(f"{_WHAT}: it is of another format, or of another party")
+    found: dict[bytes, KeptLane] = {}
+    while reader.left:
+        lane = _read(reader)
+        if lane.feed <= max(found, default=b""):
+            raise BadEncoding(f"{_WHAT}: feeds that do not ascend")
+        found[lane.feed] = lane
+    return found
+
+
+def _read(reader: Reader) -> KeptLane:
+    feed, length, hash_ = reader.take(KEY_SIZE), reader.u64(), reader.take(KEY_SIZE)
+    seqs = _column(reader, length)
+    says = np.frombuffer(reader.take(len(seqs)), dtype=np.uint8)
+    keys = reader.take(len(seqs) * KEY_SIZE)
+    groups = reader.take(reader.u32())
+    if says.size and int(says.max()) > max(Yield):
+        raise BadEncoding(f"{_WHAT}: an act says what this version does not know")
+    if len(groups) != KEY_SIZE * int(np.count_nonzero(says == Yield.GROUP)):
+        raise BadEncoding(f"{_WHAT}: there are more or fewer groups than acts about them")
+    words = tuple(
+        Word(reader.take(KEY_SIZE), reader.take(KEY_SIZE), reader.take(reader.u32())) for _ in range(reader.u32())
+    )
+    rows = np.frombuffer(reader.take(reader.u32() * 8), dtype="<i8").astype(np.int64)
+    if len(rows) % NUMBERS or (len(rows) and int(rows.min()) < 0):
+        raise BadEncoding(f"{_WHAT}: admissions of {len(rows)} numbers")
+    rows = rows.reshape(-1, NUMBERS)
+    _check(rows[:, 0], length)
+    if len(rows) and int(rows[:, 4].max()) >= len(words):
+        raise BadEncoding(f"{_WHAT}: an admission without its word")
+    admissions = KeptAdmissions(rows, reader.take(len(rows) * 3 * KEY_SIZE), words)
+    heads, steps = _column(reader, length), _column(reader, length)
+    both = np.sort(np.concatenate((seqs, rows[:, 0])))
+    if bool((np.diff(both) == 0).any()) or 0 in both[:1] or not len(steps) or steps[0]:
+        raise BadEncoding(f"{_WHAT}: its columns do not fit each other")
+    return KeptLane(feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), admissions, heads, steps)
+
+
+def _column(reader: Reader, length: int) -> npt.NDArray[np.int64]:
+    column = np.frombuffer(reader.take(reader.u32() * 8), dtype="<i8").astype(np.int64)
+    _check(column, length)
+    return column
+
+
+def _check(seqs: npt.NDArray[np.int64], length: int) -> None:
+    """Refuse seqs that do not ascend, or are not below a length."""
+    if len(seqs) and (int(seqs[0]) < 0 or int(seqs[-1]) >= length or bool((np.diff(seqs) <= 0).any())):
+        raise BadEncoding(f"{_WHAT}: blocks that do not ascend, or that are not there")

@@ -1,0 +1,37 @@
+"""`KeptFile`: the file of what was kept of a party's control feeds. Without it an opening takes longer, and no more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from antiphon.core.errors import BadEncoding
+from antiphon.halo.control.kept_codec import decode_kept, encode_kept
+from antiphon.halo.control.kept_lane import KeptLane
+
+
+class KeptFile:
+    """A file that is replaced as a whole. A damaged one is as good as none."""
+
+    def __init__(self, path: Path, party: bytes) -> None:
+        self._path = path
+        self._party = bytes(party)
+
+    def load(self) -> dict[bytes, KeptLane]:
+        """Return what was kept, by control feed; nothing if the file is missing, damaged or of another version."""
+        try:
+            return decode_kept(self._party, self._path.read_bytes())
+        except (FileNotFoundError, BadEncoding):
+            return {}
+
+    def save(self, lanes: Iterable[KeptLane]) -> None:
+        """Replace the file. It is not synced: its checksum finds a write that a crash has cut short."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        fresh.write_bytes(encode_kept(self._party, lanes))
+        os.replace(fresh, self._path)
+
+    def delete(self) -> None:
+        """Delete the file."""
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""`PartyAnswers`: what a party state machine answers about rights, by all delivered blocks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Kind
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.control.control_blocks import ControlBlocks
+from antiphon.halo.control.control_paths import Strays
+from antiphon.halo.control.present import Present
+from antiphon.halo.credentials.claims import EpochAct, Equivocated, Roles
+from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
+
+
+class PartyAnswers(ControlBlocks):
+    """The answering half of `PartyMachine`."""
+
+    parent: PartyAnswers | None
+    present: Present
+    _authority: Authority
+    _acts: list[Act]
+    _aside: int  # acts that were known, and are set aside
+
+    @property
+    @abstractmethod
+    def authority(self) -> Authority:
+        """Return the rights by all delivered blocks, with the floors of the final epochs."""
+
+    @abstractmethod
+    def timeframe(self) -> Timeframe:
+        """Return the timeframe of all delivered control blocks, the parent's included; up to forks, or final epochs."""
+
+    @abstractmethod
+    def held(self) -> Strays:
+        """Return the acts beyond forks that final epochs hold, here and in the parent."""
+
+    @property
+    def _known(self) -> int:
+        return len(self._acts) + self._aside
+
+    def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
+        """Return why a data message is void for want of rights in its own timeframe; "" if it is not."""
+        self.authority.settle()
+        return judge_data(self._authority, Place(feed, seq, seen), kind)
+
+    def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
+        """Return the author of a data message in its own timeframe: the identity, its groups, and if it is an owner."""
+        self.authority.settle()
+        return self._authority.author(Place(feed, seq, seen))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """Return the messages of a data feed that an erasure has made void."""
+        return self.authority.erased(feed)
+
+    def preview(self, act: Act) -> str:
+        """Return why an act would be void if it were written now; "" if it would be in force."""
+        self.authority.settle()
+        return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
+
+    def everything(self) -> Place:
+        """Return a place that has seen all delivered blocks, in no feed in particular."""
+        return Place(b"", 0, dict(self.timeframe()))
+
+    def roles_of(self, identity: bytes) -> Roles:
+        """Return the roles of an identity by all delivered blocks."""
+        return self.present.roles(identity)
+
+    def acts(self) -> tuple[Act, ...]:
+        """Return all delivered acts, in force or not, but those that are set aside: void, and they take nothing."""
+        return tuple(self._acts)
+
+    @property
+    def is_crowded(self) -> bool:
+        """True if it matters which feeds have ended in final epochs: some device or identity has many."""
+        return self._authority.budgets.crowded
+
+    @property
+    def act_count(self) -> int:
+        """Return how many acts are known, the parent's included."""
+        return self._known + (0 if self.parent is None else self.parent.act_count)
+
+    @property
+    def fork_ends(self) -> dict[bytes, int]:
+        """Return where forked feeds end, the parent's included."""
+        above = {} if self.parent is None else self.parent.fork_ends
+        return {**above, **self.authority.fork_ends}
+
+    def data_feeds(self) -> Collection[bytes]:
+        """Return every data feed that some act admits, in force or not, on whichever branch."""
+        return dict.fromkeys((*self.authority.feeds.admitted, *self._strays.named))
+
+    def judge(self, act: Act) -> str:
+        """Return why an act is void; "" if it is in force. What is on a branch that no epoch holds is void."""
+        if self.is_stray(act) and not isinstance(act.claim, EpochAct | Equivocated):
+            return PAST_CUT
+        return judge(self.authority, act)
+
+    def is_stray(self, act: Act) -> bool:
+        """True if an act is on a branch that no final epoch holds. The authority does not know it."""
+        return self._strays.by_hash.get(act.hash) is act and act not in self.held()
