@@ -84,7 +84,9 @@ class Town:
         return sorted(self.peers.all, key=lambda peer: rank(number, party, self.device(peer), devices))
 
 
-def town(peers: Peers, count: int, *, generator: int | None = None, without_code: int = 0, **limits: int) -> Town:
+def town(
+    peers: Peers, count: int, *, generator: int | None = None, without_code: int = 0, **limits: int | bool
+) -> Town:
     """So many peers, all attesters, under a policy that the founder sets at once. The last may lack all models."""
     have = [None] * (count - without_code) + [ModelFactory()] * without_code
     everybody = [peers.add(name, models=models) for name, models in zip(NAMES[:count], have, strict=True)]

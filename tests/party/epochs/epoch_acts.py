@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Kind
+from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
 from antiphon.halo.member.membership import Membership
@@ -169,6 +171,25 @@ def pen(peer: Peer) -> SpanWriter:
     writer = SpanWriter(peer.keys.pair(feed), peer.party.key, seed=7)
     writer.record = record(peer, feed)
     return writer
+
+
+def control_pen(peer: Peer) -> SpanWriter:
+    """A hand that writes this peer's control feed as it is now; nothing of it is in any store."""
+    control = member(peer).control
+    assert control is not None
+    writer = SpanWriter(peer.keys.pair(control.feed), peer.party.key, seed=9)
+    writer.record = record(peer, control.feed)
+    return writer
+
+
+def twin(peer: Peer, genesis: EpochGenesis) -> Span:
+    """Another next block of this device's control feed, with an epoch in it; no store has it."""
+    one = member(peer)
+    signed = credential.sign(one.party, genesis, [one.device.pair], nonce=b"the other branch")
+    writer = control_pen(peer)
+    seen = [entry for entry in one.machine.entries() if entry.feed != writer.record.feed]
+    (span,) = writer.extend([Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))], seen=seen)
+    return span
 
 
 def record(peer: Peer, feed: bytes) -> FeedRecord:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
+from tests.party.epochs.epoch_acts import honest as would_declare, member, say, twin
 from tests.party.town import NAMES, SILENT_MS, Town, numbers, snapshots, terms, town, write
 
 from antiphon.halo.credentials.claims import Policy
@@ -113,6 +115,21 @@ def test_a_split_vote_leads_to_the_next_term(peers: Peers) -> None:
     assert terms(first) == [2]
 
 
+def test_who_votes_last_endorses_the_one_that_is_elected(peers: Peers) -> None:
+    """Her turn is this one: it does not put her behind others yet."""
+    one = town(peers, 5, epoch_messages=1)
+    first, second, third, fourth, fifth = one.by_rank()
+    write(fifth)
+    one.sync()
+    for peer in (second, third, fourth):
+        member(peer).endorse(1, one.device(second))
+    peers.pass_on(third, fourth)
+    one.sleep(first, second, third)
+    one.run(SILENT_MS)
+    (found,) = [found for found in fifth.epochs.chain().open.endorsements if found.device == one.device(fifth)]
+    assert (found.claim.term, found.claim.candidate) == (1, one.device(second))
+
+
 def test_a_device_alone_does_not_fill_its_feed_with_endorsements(peers: Peers) -> None:
     one = town(peers, 3, epoch_messages=1)
     first, second, third = one.by_rank()
@@ -138,6 +155,60 @@ def test_nobody_can_use_up_the_terms(peers: Peers) -> None:
     one.run(SILENT_MS * 4)
     assert numbers(honest) == [1, 1, 1]
     assert max(terms(honest[0])) < 3
+
+
+# -- attesters that lie, and policy allows for it
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_liar_that_is_always_the_first_candidate_stops_nobody(peers: Peers, place: int, early: bool) -> None:
+    """It endorses itself for each term as soon as that counts. It declares nothing, or before anybody endorsed it."""
+    one = town(peers, 4, epoch_messages=1, liars=True)
+    liar = one.by_rank()[place]
+    honest = [peer for peer in peers.all if peer is not liar]
+    write(honest[0])
+    one.sync()
+    one.sleep(liar)
+    for _ in range(30):
+        if 1 in numbers(honest):
+            break
+        term = 1 + max((found.claim.term for found in honest[0].epochs.chain().open.endorsements), default=0)
+        member(liar).endorse(term, one.device(liar))
+        if early:
+            say(liar, would_declare(liar, term))
+        one.wake(liar)
+        one.sync()
+        one.sleep(liar)
+        one.run(SILENT_MS)
+    assert numbers(honest) == [1, 1, 1]
+    assert max(terms(honest[0])) <= 2
+
+
+def test_a_liar_that_declares_again_and_again_is_left(peers: Peers) -> None:
+    """It was elected, and signs ever more histories, each with another genesis in its term."""
+    one = town(peers, 4, epoch_messages=1, liars=True)
+    first, liar, *others = one.by_rank()
+    honest = [first, *others]
+    write(others[0])
+    one.sync()
+    for peer in peers.all:
+        member(peer).endorse(1, one.device(liar))
+    one.sync()
+    genesis = would_declare(liar, 1)
+    branches = [twin(liar, replace(genesis, created_ms=genesis.created_ms + at)) for at in range(1, 41)]
+    one.sleep(liar)
+    for at, branch in enumerate(branches):
+        for peer in honest:
+            if at:
+                peer.store.ingest_branch([branch])
+            else:
+                peer.store.ingest(branch)
+        one.run(SILENT_MS * 9 // 10)
+        known = len(first.epochs.chain().open.proposals)
+        assert 1 in numbers(honest) or known == at + 1
+    assert numbers(honest) == [1, 1, 1]
+    assert terms(first) == [2]
 
 
 # -- wrong clocks, missing code

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _DOUBLED_MAX = 6  # how often the silence doubles
 
-Activity = tuple[int, int, int]  # in a term: the number of geneses, of attestations and of endorsements
+Activity = frozenset[tuple[str, bytes]]  # in a term: who did what. A device that repeats itself adds nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class EpochDriver:
         due = Due(self._reason) if self._reason else self._look(chain, now_ms)
         self._reason = due.reason
         activities = _activities(chain)
-        if due.reason or any(map(any, activities.values())):
+        if due.reason or any(activities.values()):
             for term, activity in activities.items():
                 if term not in self._terms or self._terms[term].activity != activity:
                     self._terms[term] = LastActivity(activity, now_ms)
@@ -162,37 +162,43 @@ class EpochDriver:
         return bool(self._reason) and not voting.proposal(chain, self._device, 0).reason
 
     def _election(self, chain: EpochChain, silent_ms: int) -> tuple[int | None, tuple[int, bytes] | None]:
-        """Return when this device will vote if all stays silent until then, and its vote: (term, candidate)."""
-        order, last = self._order(chain), max(self._terms)
-        if last:
-            best = min(self._candidates(chain, last), key=order.index)
-            declared = any(one.genesis.term == last and one.device == best for one in chain.open.proposals)
-            if not declared and not voting.may_endorse(chain, self._device, last, best):
-                heard = max(heard.at_ms for term, heard in self._terms.items() if term < last)
-                return heard + _silence(last - 1, silent_ms), (last, best)
-        if voting.may_endorse(chain, self._device, last + 1, self._device):
+        """Return when this device will vote if all stays silent until then, and its vote: (term, candidate).
+
+        It votes once in each term: for the first in the order of those that others have endorsed, and of itself. The
+        i-th in that order is endorsed after i silent periods, by itself and by others.
+        """
+        term = last = max(self._terms)
+        declared = any(one.genesis.term == last and not one.reason for one in chain.open.proposals)
+        if not last or declared or voting.may_endorse(chain, self._device, last, self._device):
+            term += 1
+            if last and len(_spoken(chain, last)) < chain.open.config.quorum:
+                return None, None  # no quorum has voted yet; later voters can still settle the last term
+        if voting.may_endorse(chain, self._device, term, self._device):
             return None, None
-        if last and len(_spoken(chain, last)) < chain.open.config.quorum:
-            return None, None  # no quorum has voted yet; later voters can still settle this term
-        waiting = [device for device in order if device in chain.open.config.attesters]
-        patience = (waiting.index(self._device) + 1) * _silence(last, silent_ms)
-        return self._terms[last].at_ms + patience, (last + 1, self._device)
+        order = self._order(chain, term)
+        best = min({self._device, *_endorsed(chain, term)}.intersection(order), key=order.index)
+        heard_ms = max(heard.at_ms for earlier, heard in self._terms.items() if earlier < term)
+        return heard_ms + (order.index(best) + 1) * _silence(term - 1, silent_ms), (term, best)
 
     def _candidates(self, chain: EpochChain, term: int) -> set[bytes]:
-        """The devices that were endorsed for a term, or declared in it."""
-        endorsed = {found.claim.candidate for found in chain.open.endorsements if found.claim.term == term}
-        declared = {found.device for found in chain.open.proposals if found.genesis.term == term}
-        allowed = {*chain.open.config.attesters, chain.open.config.generator}
-        return (endorsed | declared) & allowed or {chain.open.config.generator}
+        """The devices that may declare in a term: those that were endorsed for it, or the generator."""
+        return set(_endorsed(chain, term)) or {chain.open.config.generator}
 
-    def _order(self, chain: EpochChain) -> list[bytes]:
-        """The order in which devices become candidates: by rank, then those that had a turn, the latest last."""
+    def _order(self, chain: EpochChain, term: int) -> list[bytes]:
+        """The order in which devices become candidates of a term: by rank, then those that had a turn, the latest last.
+
+        Who was endorsed by a quorum for an earlier term had a turn: so it takes an honest device to move another back.
+        """
         config = chain.open.config
         turns = dict.fromkeys({*config.attesters, config.generator}, -1)
-        for term in sorted(self._terms):
-            turns |= dict.fromkeys(self._candidates(chain, term) if term else {config.generator}, term)
+        turns[config.generator] = 0
+        for earlier in sorted(earlier for earlier in self._terms if 0 < earlier < term):
+            elected = {device for device, by in _endorsed(chain, earlier).items() if len(by) >= config.quorum}
+            turns |= dict.fromkeys(elected, earlier)
         ranks = {device: rank(config.number, chain.party, device, turns) for device in turns}
-        return sorted(turns, key=lambda device: (turns[device], ranks[device]))
+        ordered = sorted(turns, key=lambda device: (turns[device], ranks[device]))
+        others = [device for device in ordered if device not in config.attesters]  # who do not vote for themselves
+        return [device for device in ordered if device in config.attesters] + others
 
 
 def _silence(term: int, silent_ms: int) -> int:
@@ -217,9 +223,22 @@ def _activities(chain: EpochChain) -> dict[int, Activity]:
 
 
 def _activity(chain: EpochChain, term: int) -> Activity:
-    proposals = [found for found in chain.open.proposals if found.genesis.term == term and not found.reason]
-    votes = sum(len(found.attested) + len(found.confirmed) for found in proposals)
-    return len(proposals), votes, sum(found.claim.term == term for found in chain.open.endorsements)
+    found = [("endorsed", one.device) for one in chain.open.endorsements if one.claim.term == term]
+    for proposal in chain.open.proposals:
+        if proposal.genesis.term == term and not proposal.reason:
+            found.append(("declared", proposal.device))
+            found += [("attested", device) for device in proposal.attested]
+            found += [("confirmed", device) for device in proposal.confirmed]
+    return frozenset(found)
+
+
+def _endorsed(chain: EpochChain, term: int) -> dict[bytes, set[bytes]]:
+    """The candidates that were endorsed for a term, and by which devices."""
+    config, found = chain.open.config, dict[bytes, set[bytes]]()
+    for one in chain.open.endorsements:
+        if one.claim.term == term and one.claim.candidate in (*config.attesters, config.generator):
+            found.setdefault(one.claim.candidate, set()).add(one.device)
+    return found
 
 
 def _spoken(chain: EpochChain, term: int) -> set[bytes]:
