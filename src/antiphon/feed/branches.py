@@ -88,12 +88,18 @@ class Branches:
         read_link: Link,
         base: int = 0,
         base_lamport: int = 0,
+        head: bytes | None = None,
     ) -> bool:
         """True if a block is shown now, and was not before; else it waits, or has a fault.
 
-        `standing` judges its entries. The rest describes the history of its own feed, as in `entry_standing`.
+        `standing` judges its entries. The rest describes the history of its own feed, as in `entry_standing`. `head` is
+        the hash of its last delivered block, None if the history has ended: a block that follows it is no branch, but
+        history that is still to come.
         """
         if block.shown or block.fault:
+            return False
+        if block.seq == position and block.previous == head:
+            self._queue.sleep(block.hash, Entry(block.feed, block.seq, block.lamport, block.hash))
             return False
         greatest = 0
         for entry in block.entries:
@@ -141,6 +147,6 @@ class Branches:
             if block is None:
                 return entry
             waited = self._queue.waits_for.get(block.hash)
-            if block.shown or waited is None:
+            if block.shown or waited is None or waited.hash == block.hash:
                 return None
             entry = waited

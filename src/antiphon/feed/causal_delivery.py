@@ -96,6 +96,12 @@ class CausalQueue:
             if block in self._by_block:
                 self.wake(*sorted(self._by_block[block]))
 
+    def wake_ended(self, feed: bytes) -> None:
+        """Look again at the feeds that wait for further blocks of a feed: its history has ended, and does not grow."""
+        waiters = self._by_feed.get(feed)
+        if waiters is not None:
+            self.wake(*waiters.all())
+
     def wake_all(self) -> None:
         """Look again at all feeds that wait: an epoch became final."""
         self.wake(*sorted(self.waits_for))
@@ -184,6 +190,10 @@ class _Waiters:
                     self._seqs = list(self._at)
                     heapify(self._seqs)
         return bool(self._at)
+
+    def all(self) -> list[bytes]:
+        """Return the feeds that wait."""
+        return sorted(set().union(*self._at.values()))
 
     def below(self, length: int) -> list[bytes]:
         """Take out the feeds that wait for one of the first `length` blocks."""

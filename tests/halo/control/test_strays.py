@@ -62,16 +62,49 @@ def test_an_epoch_that_comes_on_a_branch_renews_what_feeds_may_give() -> None:
     for number in range(GIVEN_MAX + 10):
         alice.admit(late if number == GIVEN_MAX + 5 else pair_of(f"reader {number % 10}").key, Role.READER)
     control = Timeframe({alice.control.key: 600})
+    twin = alice.fork()
     alice.write(genesis(alice.machine, control))
+    twin.admit(pair_of("reader 0").key, Role.READER)
     for shown in (False, True):
         machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
         machine.add(alice.written[:-1])
         assert not machine.names(late)
         if shown:
+            machine.add(twin.written[-1:])
             machine.show(alice.raw[-1])
         else:
             machine.add(alice.written[-1:])
         assert machine.names(late)
+
+
+def test_a_branch_that_follows_the_history_is_history_to_come() -> None:
+    """Who has seen its blocks waits for them: a grant in them would not count (seeds 7000323, 7000706)."""
+    rehearsal = Rehearsal()
+    alice, bob, carol = rehearsal.founder("alice"), rehearsal.actor("bob"), rehearsal.actor("carol")
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    bob.join()
+    twin = bob.fork()
+    bob.admit(carol, Role.OWNER)
+    carol.hear(alice, bob)
+    carol.join()
+    carol.admit(pair_of("dave").key, Role.READER)
+    twin.admit(pair_of("erin").key, Role.READER)
+    machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    machine.add(alice.written)
+    machine.add(bob.written[:1])
+    machine.show(bob.raw[1])
+    machine.add(carol.written)
+    assert machine.delivered(carol.control.key) == 0
+    machine.add(bob.written[1:])
+    assert Role.READER in machine.roles_of(pair_of("dave").key)
+    machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    machine.add(alice.written)
+    machine.add(bob.written[:1])
+    machine.show(bob.raw[1])
+    machine.show(carol.raw[0])
+    machine.add(twin.written[1:])  # now there are two, and either may be history
+    assert machine.strays_at(bob.control.key, 1)
 
 
 def test_the_same_report_of_a_fork_counts_once_for_each_feed() -> None:

@@ -29,6 +29,15 @@ class ControlBlocks:
         """True if a feed is a control feed of this party itself."""
         return feed in self._lanes
 
+    def _position(self, feed: bytes) -> int:
+        lane = self._lanes.get(feed)
+        return 0 if lane is None else lane.position
+
+    def is_control(self, feed: bytes) -> bool:
+        """True if a feed is a known control feed of this party, or of its parent."""
+        lane = self._lane(feed)
+        return lane is not None and lane.known
+
     def histories(self) -> Iterator[tuple[bytes, Recallable[Act]]]:
         """Yield the control feeds of this party itself, each with the delivered acts of its history."""
         return ((feed, lane.acts) for feed, lane in self._lanes.items())

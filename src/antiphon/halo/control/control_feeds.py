@@ -101,14 +101,15 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
         machine.add(span.blocks(0, span.count))
         machine.set_aside()  # so that memory follows what counts, not what was sent
     # Beyond a fork nothing is in force, but votes count, and others may have seen these blocks.
+    ended = record.why is End.FAULT
     if length < record.length and (known is None or (known.valid_length, known.length) != (length, record.length)):
         for span in store.held(feed, length, record.length):
-            machine.show(span)
+            machine.show(span, ended=ended)
     shown = machine.branch_spans[feed]
     for span in store.branches(feed, shown) if record.branches else ():
         if not span.states:  # else bodies are missing: it came before the beginning of the feed, and is asked for again
             shown.add(span.hash_at(span.end - 1))
-            machine.show(span)
+            machine.show(span, ended=ended)
     if machine.length(feed) >= length:  # else another process wrote meanwhile
         machine.folded[feed] = record
 

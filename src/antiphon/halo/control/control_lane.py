@@ -103,10 +103,16 @@ class ControlLane:
     fault: str = ""
     held: int = 0  # blocks added, also those beyond a fork
     tip: bytes = NO_HASH  # hash of the last of them
+    ended: bool = False  # its store takes no more blocks of it
 
     @property
     def position(self) -> int:
         return len(self.acts)
+
+    @property
+    def head(self) -> bytes:
+        """The hash of the last delivered block."""
+        return self.acts[-1].hash if self.acts else NO_HASH
 
     def batch(self) -> Sequence[Block]:
         """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""

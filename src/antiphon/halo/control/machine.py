@@ -138,9 +138,12 @@ class PartyMachine(PartyAnswers):
         if not lane.known and (self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)):
             self._meet([lane.feed])
 
-    def show(self, span: Span) -> int:
-        """Add blocks of another branch of a control feed, or beyond its end; returns how many acts became known."""
+    def show(self, span: Span, *, ended: bool = False) -> int:
+        """Add blocks of another branch, or beyond the fault that `ended` a feed; returns how many acts became known."""
         lane = self._lanes.setdefault(span.feed, ControlLane(span.feed))
+        if ended and not lane.ended:
+            lane.ended = True
+            self._queue.wake_ended(span.feed)
         if not span.first and well_formed(span):
             self._open(lane, span.block(0))
         self._branches.add_span(span, whole=True)
@@ -213,6 +216,7 @@ class PartyMachine(PartyAnswers):
             lane = self._lanes.get(feed)
             if lane is not None and ends[feed] < len(lane.blocks):
                 self._shorten(lane, ends[feed])
+            self._queue.wake_ended(feed)
         if moved:
             self._changed()
 
@@ -279,10 +283,6 @@ class PartyMachine(PartyAnswers):
                 self._forked()
         return self._known - before
 
-    def _position(self, feed: bytes) -> int:
-        lane = self._lanes.get(feed)
-        return 0 if lane is None else lane.position
-
     def _advance(self, feed: bytes) -> Iterator[bytes]:
         if feed in self._branches.blocks:
             yield from self._look(self._branches.blocks[feed])
@@ -312,6 +312,7 @@ class PartyMachine(PartyAnswers):
             self.counted += [block.hash for block in batch]
         if lane.fault:
             self._changed()
+            self._queue.wake_ended(feed)
         if acts:
             self._authority.add(acts)
             self._learn(fresh)
@@ -339,7 +340,8 @@ class PartyMachine(PartyAnswers):
     def _look(self, found: BranchBlock) -> Iterator[bytes]:
         """Show a branch block, if all that leads to it is here, and read its act."""
         lane = self._lanes[found.feed]
-        if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link):
+        head = None if lane.fault or lane.ended or found.feed in self._known_forks else lane.head
+        if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link, head=head):
             return
         self.counted.append(found.hash)
         if found.seq < len(lane.blocks):
@@ -396,11 +398,6 @@ class PartyMachine(PartyAnswers):
         """Return how many blocks of a forked feed, here or in the parent, are common to all its branches."""
         above = NO_END if self.parent is None else self.parent.common(feed)
         return min(self._authority.common(feed), above)
-
-    def is_control(self, feed: bytes) -> bool:
-        """True if a feed is a known control feed of this party, or of its parent."""
-        lane = self._lane(feed)
-        return lane is not None and lane.known
 
     def knows(self, feed: bytes) -> bool:
         """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""

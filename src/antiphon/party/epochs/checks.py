@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from antiphon.feed.store.reader import FeedReader
     from antiphon.halo.finality.epoch_values import FinalEpoch
     from antiphon.party.engine.engine import Engine
+    from antiphon.party.epochs.snapshot_fold import EpochPlan
     from antiphon.snapshot.root import FeedCut
+
+    Declared = EpochGenesis | EpochPlan
 
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
@@ -89,33 +93,39 @@ def _differs(store: FeedReader, record: FeedRecord, cut: FeedCut) -> bool:
     return last.hash_at(cut.length - 1) != cut.hash
 
 
-def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
-    """Return why a cut must not be attested; "" if it may be. All blocks of the cut must be here."""
-    reach = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
-    reach |= {entry.feed: entry.seq + 1 for entry in engine.authority.entries()}
-    for feed, length in sorted(genesis.cut.items()):
+def why_refuse(engine: Engine, declared: Declared, *, patient: bool = False) -> str:
+    """Return why a cut must not be attested; "" if it may be. All blocks of the cut must be here.
+
+    Blocks that are here as a branch only may never be history for anybody. With `patient`, they may still come.
+    """
+    reach: dict[bytes, int] = defaultdict(lambda: NO_END if patient else 0)
+    if not patient:
+        reach |= {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+        reach |= {entry.feed: entry.seq + 1 for entry in engine.authority.entries()}
+    for feed, length in sorted(declared.cut.items()):
         lane = engine.delivery.lanes.get(feed)
         if lane is not None and length > lane.state.base:
-            reason = _feed(engine, lane, length, genesis, reach)
+            reason = _feed(engine, lane, length, declared, reach)
             if reason:
                 return f"feed {feed.hex()[:8]}: {reason}"
     return ""
 
 
-def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis, reach: Mapping[bytes, int]) -> str:
+def _feed(engine: Engine, lane: Lane, length: int, declared: Declared, reach: Mapping[bytes, int]) -> str:
     if engine.store.block(lane.feed, length - 1).flags & Flag.MORE:
         return "the cut falls into a batch"
-    if not all(_covered(engine, genesis, reach, *seen) for seen in lane.seen_at(length - 1).items()):
+    if not all(_covered(engine, declared, reach, *seen) for seen in lane.seen_at(length - 1).items()):
         return "its messages refer to control blocks that the epoch does not cover"
     for seq, entries in advances(engine.store, lane.feed, lane.state.base, length):
         for entry in entries:
-            if not _covered(engine, genesis, reach, entry.feed, entry.seq):
+            if not _covered(engine, declared, reach, entry.feed, entry.seq):
                 return f"the cut is not closed: block {seq} saw block {entry.seq} of feed {entry.feed.hex()[:8]}"
     return ""
 
 
-def _covered(engine: Engine, genesis: EpochGenesis, reach: Mapping[bytes, int], feed: bytes, seq: int) -> bool:
+def _covered(engine: Engine, declared: Declared, reach: Mapping[bytes, int], feed: bytes, seq: int) -> bool:
     """True if a block that was seen is in the epoch, or is on a branch: beyond a fork, or beyond what is delivered."""
-    if seq >= min(reach.get(feed, 0), engine.authority.fork_end(feed)):
+    if seq >= min(reach[feed], engine.authority.fork_end(feed)):
         return True
-    return genesis.control.includes(feed, seq) if engine.authority.is_control(feed) else seq < genesis.cut.get(feed, 0)
+    held = declared.control.includes(feed, seq)
+    return held if engine.authority.is_control(feed) else seq < declared.cut.get(feed, 0)

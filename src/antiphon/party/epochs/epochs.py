@@ -31,7 +31,7 @@ from antiphon.halo.finality import voting
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
 from antiphon.halo.member import votes
-from antiphon.halo.member.genesis_checks import is_vouched, scrutinise
+from antiphon.halo.member.genesis_checks import forced, is_vouched, scrutinise
 from antiphon.halo.member.membership import Membership
 from antiphon.model.model import Discard
 from antiphon.party.engine.epoch_base import EpochBase
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
+PATIENT_TERMS = 4  # so long nobody declares a cut that is open to a branch: its blocks may still come as history
 _REASON_MAX = 500  # characters
 _LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # data missing on this machine: no proof of a lie
 
@@ -202,6 +203,8 @@ class Epochs:
             if missing := lacks_body(engine, cut):
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
             plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
+            if term < PATIENT_TERMS and (opened := why_refuse(engine, plan, patient=True)):
+                raise MissingBlocks(f"party {self._party.key.short}: {opened}, which is here as a branch only")
             made = self._compute(plan, captured, maker)
         previous = last.snapshot if last is not None else b""
         models = tuple(ModelKey(*key) for key in plan.models)
@@ -434,7 +437,7 @@ class Epochs:
             if not refusal:
                 self.waits_for = self._why_wait(genesis)
                 if not self.waits_for:
-                    refusal, computed = self._look_into(engine, genesis)
+                    refusal, computed = self._look_into(engine, proposal)
                 elif not is_vouched(self._member.machine, proposal.act):
                     return False
             with self._party.locked():
@@ -447,9 +450,11 @@ class Epochs:
             return False
         return True
 
-    def _look_into(self, engine: Engine, genesis: EpochGenesis) -> tuple[str, bytes]:
+    def _look_into(self, engine: Engine, proposal: Proposal) -> tuple[str, bytes]:
         """Return the reason to refuse a genesis, or "", and the CID that the messages make. Called without the lock."""
-        if refusal := why_refuse(engine, genesis):
+        genesis = proposal.genesis
+        again = forced(self._member.machine, proposal.act, genesis)  # blocks that came since may have opened its cut
+        if not again and (refusal := why_refuse(engine, genesis)):
             return refusal, b""
         try:
             computed = bytes(self._compute(self._plan_of(genesis)).cid)
