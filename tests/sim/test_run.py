@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count, islice
 
 import pytest
 from tests.budget import FIRST_SEED, budget, only_in_soak
 
 from antiphon.sim.byzantine import attacks
-from antiphon.sim.network import Network
+from antiphon.sim.network import CALM, Network
 from antiphon.sim.run import Outcome, run
 from antiphon.sim.scenario import ActKind, Fault, Scenario, make
 from antiphon.sim.search import play_safely, shrink
@@ -156,6 +157,15 @@ def test_what_broke_a_law_once_does_not_again(seed: int, peers: int) -> None:
     outcome = play_safely(make(seed, peers=peers))
     hold(outcome)
     assert outcome.epochs
+
+
+def test_members_are_linked_if_only_a_liar_connects_them_that_lacks_what_it_claims() -> None:
+    """It claimed a feed that it made, so nobody announces that feed to it, and all that refers to it waits there."""
+    whole = make(7000706, peers=4)
+    few = whole.without(set(range(len(whole.acts))) - {23, 27})  # a lie, and a write by a member beyond the liar
+    outcome = play_safely(replace(few, weather=CALM))
+    hold(outcome)
+    assert [(event.peer, event.other) for event in outcome.trace.of(Kind.HEAL)] == [("alice", "carol")]
 
 
 def test_a_seed_gives_the_same_trace_in_any_process() -> None:

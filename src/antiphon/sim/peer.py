@@ -196,6 +196,15 @@ class SimPeer:
         """True if the session with a neighbour gives it anything, and so takes something from it."""
         return name in self.sessions and self.sessions[name].access > Access.NOTHING
 
+    def is_misled_by(self, other: SimPeer) -> bool:
+        """True if a neighbour has claimed blocks that it lacks: what it seems to hold is not announced to it."""
+        session, theirs = self.sessions.get(other.name), other.replica.holdings
+        return session is not None and any(
+            theirs.length(held.feed) < held.length and not theirs.ended(held.feed)
+            for held in self.replica.holdings
+            if session._announcer._knows(held.feed)
+        )
+
     def poke(self) -> None:
         """Schedule work soon."""
         if self.up and not self._working:

@@ -287,7 +287,8 @@ class Stage:
     def _bring_together(self) -> bool:
         """Link honest members between whom all others refuse, or are refused. Return False if there are none.
 
-        Those between them were revoked, or have ended their own devices: nothing can pass, as in a partition.
+        Those between them were revoked, or have ended their own devices, or are liars that have claimed blocks which
+        they lack, and so do not get: nothing can pass, as in a partition.
         """
         first, *others = self.honest()
         linked = False
@@ -307,6 +308,7 @@ class Stage:
             peer = fresh.pop()
             for name, other in peer.neighbours.items():
                 speak = peer.speaks_to(name) and other.speaks_to(peer.name)
+                speak = speak and not (peer.is_misled_by(other) or other.is_misled_by(peer))
                 if name not in reached and (speak or (peer in honest and other in honest)):
                     reached.add(name)
                     fresh.append(other)
