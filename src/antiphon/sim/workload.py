@@ -11,7 +11,7 @@ from antiphon.core.errors import (
     AntiphonError,
     InvalidInput,
     MissingBlob,
-    MovedOn,
+    MissingBlocks,
     NotAuthorised,
     StoreError,
     UnknownItem,
@@ -79,7 +79,11 @@ class Workload:
                     self._edit(peer, chance, self.written)
         except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob) as error:
             self.refused.append(error)  # not admitted, no longer admitted, or without the blobs of the item
-        except MovedOn as error:
+        except MissingBlocks as error:
+            with peer.party.locked() as engine:
+                own = engine.delivery.blocked_at(peer.member.open_data_feed().feed)
+            if own is None or own.waits_for is None:
+                raise
             self.refused.append(error)  # own blocks wait until the branch that they have seen is shown again
         except StoreError:
             if not peer.disk.full:

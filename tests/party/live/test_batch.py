@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, MovedOn, PartyPaused, StoreError, UnknownItem
+from antiphon.core.errors import (
+    InvalidInput,
+    InvalidMutation,
+    MissingBlocks,
+    MovedOn,
+    PartyPaused,
+    StoreError,
+    UnknownItem,
+)
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Flag, Kind
 from antiphon.halo.credentials.claims import Role
@@ -265,6 +273,20 @@ def test_a_feed_that_somebody_else_writes_is_noticed(lone: Peer) -> None:
     assert lone.party.item(note.id).value == {}
     note.edit("set", "a", 2)
     assert lone.party.item(note.id).value == {"a": 2}
+
+
+def test_a_device_whose_own_block_waits_says_for_which(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """To try again would not help: what the block has seen must come first."""
+    note = alice.party.create("antiphon/object")
+    seen = bob.party.create("antiphon/object").edit("set", "a", 0)  # Alice does not have it
+    alice.forge(Draft(Kind.METADATA, note.id, b""), seen=[bob.store.block(seen.feed, seen.seq).entry])
+    wanted = f"block 1 of this device's own feed waits: block 1 of feed {seen.feed.hex()[:8]} .waits.block."
+    with pytest.raises(MissingBlocks, match=wanted):
+        note.edit("set", "a", 1)
+    assert note.value == {}
+    peers.sync()
+    note.edit("set", "a", 2)
+    assert note.value == {"a": 2}
 
 
 def test_very_many_new_items_in_one_batch(tmp_path: Path) -> None:

@@ -251,17 +251,22 @@ class Delivery:
 
     def blocked(self) -> list[Blocked]:
         """List the lanes that wait or have ended in a fault, with reasons for people."""
-        found = []
-        for feed, lane in sorted(self.lanes.items()):
-            entry, seq = self._queue.waits_for.get(feed), lane.state.position
-            if lane.state.fault:
-                found.append(Blocked(feed, seq, None, lane.state.fault))
-            elif lane.other_branch:
-                found.append(Blocked(feed, seq, None, OTHER_BRANCH))
-            elif entry is not None:
-                what = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"
-                other = self.lanes.get(entry.feed)
-                forked = other is not None and other.state.position > entry.seq
-                branch = because(Reason.WAITS_BRANCH, f"it has seen another {what} than the one held")
-                found.append(Blocked(feed, seq, entry, branch if forked else because(Reason.WAITS_BLOCK, what)))
-        return found
+        return [blocked for feed in sorted(self.lanes) if (blocked := self.blocked_at(feed)) is not None]
+
+    def blocked_at(self, feed: bytes) -> Blocked | None:
+        """Return why the lane of a feed waits, or where it has ended in a fault; None if it does neither."""
+        lane, entry = self.lanes[feed], self._queue.waits_for.get(feed)
+        seq = lane.state.position
+        if lane.state.fault:
+            return Blocked(feed, seq, None, lane.state.fault)
+        if lane.other_branch:
+            return Blocked(feed, seq, None, OTHER_BRANCH)
+        if entry is None:
+            return None
+        what = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"
+        other = self.lanes.get(entry.feed)
+        if other is not None and other.state.position > entry.seq:
+            return Blocked(
+                feed, seq, entry, because(Reason.WAITS_BRANCH, f"it has seen another {what} than the one held")
+            )
+        return Blocked(feed, seq, entry, because(Reason.WAITS_BLOCK, what))

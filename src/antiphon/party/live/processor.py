@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from antiphon.core.errors import DamagedItems, InvalidInput, MissingBlob, PartyPaused
+from antiphon.core.errors import DamagedItems, InvalidInput, MissingBlob, MissingBlocks, PartyPaused
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -445,7 +445,17 @@ class PartyProcessor:
             engine.delivery.activate(writer.feed)
             lane = engine.delivery.lanes[writer.feed]
             check_begun(lane.state, self.store)
+            self._check_delivered(writer.feed)
         return lane
+
+    def _check_delivered(self, feed: bytes) -> None:
+        """Raise `MissingBlocks` before a write to a feed whose own last blocks wait for others."""
+        blocked = self.engine.delivery.blocked_at(feed)
+        if blocked is not None and blocked.waits_for is not None:
+            raise MissingBlocks(
+                f"party {self.key.short}: block {blocked.seq} of this device's own feed waits: {blocked.reason}; it "
+                "can write again once that is here: sync with a peer that has it"
+            )
 
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
         """Call back with the ids of changed items after each change, until the returned function is called."""
