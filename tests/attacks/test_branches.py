@@ -143,19 +143,23 @@ def test_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(peers: Pee
     works(peers)
 
 
-def test_a_branch_of_many_spans_comes_whole(peers: Peers) -> None:
-    """Nothing that is shown is refused for its size: it comes a window at a time."""
+@pytest.mark.parametrize(("count", "size"), [(40, 100), (1, 1_200)], ids=["many spans", "one long span"])
+def test_a_long_branch_comes_whole(peers: Peers, count: int, size: int) -> None:
+    """Nothing that is shown is refused for its size: it comes a window at a time.
+
+    A window may begin inside a span. The rest of that span did not come, as its end was here.
+    """
     mallory = Equivocator(peers)
     alice, bob, carol = peers.all
     writer = mallory.pen(seed=1)
-    branch = [writer.write(100) for _ in range(40)]
-    for peer in (alice, carol):
-        peer.take([mallory.pen(seed=2).write(1)])
+    branch = [writer.write(size) for _ in range(count)]
+    for peer in (alice, carol):  # no range shows them the other branch: theirs is longer
+        peer.take([mallory.pen(seed=2).write(count * size + 1)])
     bob.take(branch)
-    written = note(bob, "after four thousand blocks")
+    written = note(bob, "after a long branch")
     meet(peers)
     for peer in peers.all:
-        assert peer.party.item(written.id).value["title"] == "after four thousand blocks"
+        assert peer.party.item(written.id).value["title"] == "after a long branch"
         assert waits(peer) == []
 
 

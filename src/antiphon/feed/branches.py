@@ -62,9 +62,8 @@ class Branches:
         self.blocks: dict[bytes, BranchBlock] = {}
 
     def add_span(self, span: Span, *, whole: bool = False) -> None:
-        """Add the blocks of a span, unless they are known."""
-        if span.hash_at(span.end - 1) not in self.blocks:
-            self.add(branch_blocks(span, whole=whole))
+        """Add the blocks of a span; known ones change nothing."""
+        self.add(branch_blocks(span, whole=whole))
 
     def add(self, blocks: Iterable[BranchBlock]) -> None:
         """Add blocks in any order; known ones change nothing."""

@@ -58,7 +58,7 @@ class FeedRecord:
     signature: bytes = bytes(SIGNATURE_SIZE)
     end: int = NO_END
     why: End = End.NONE
-    branches: int = 0  # how often a span of another branch was kept
+    branches: int = 0  # how often a span of another branch was kept, or has grown
 
     @property
     def valid_length(self) -> int:

@@ -336,6 +336,12 @@ def claimed_feed(data: bytes) -> bytes | None:
     return data[37:69] if len(data) >= FIXED_SIZE and data[:4] == MAGIC else None
 
 
+def first_of(data: bytes) -> int:
+    """Return the seq of the first block in the bytes of a span, without reading more."""
+    first: int = _FIXED.unpack_from(data)[4]
+    return first
+
+
 def split(data: bytes) -> Span:
     """Cut the bytes of a span into its columns, without reading those. A memoryview is cut into views."""
     if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:

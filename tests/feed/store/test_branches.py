@@ -80,3 +80,32 @@ def test_a_branch_that_was_kept_is_no_news_when_it_comes_again(store: FeedStore)
     assert [done.outcome for done in store.ingest_branch([branch])] == [Outcome.KNOWN]
     longer = write(twin, Kind.CREDENTIAL)
     assert [done.outcome for done in store.ingest_branch([longer])] == [Outcome.STORED]
+
+
+@pytest.mark.parametrize("kind", [Kind.CREDENTIAL, Kind.MUTATION], ids=["control", "data"])
+@pytest.mark.parametrize("longer_first", [True, False])
+def test_of_two_spans_that_end_alike_the_longer_one_is_kept(store: FeedStore, kind: Kind, longer_first: bool) -> None:
+    """Spans are kept by their last block. The first to come stayed, or a shorter one with all bodies replaced it."""
+    writer = SpanWriter(PAIR, PARTY)
+    store.ingest(write(writer, kind))
+    twin = writer.fork()
+    store.ingest(write(writer, kind))
+    last = Kind.CREDENTIAL if kind is Kind.CREDENTIAL else Kind.GENESIS
+    (longer,) = twin.extend([Draft(one, bytes(16), b"a body of some size") for one in (kind, kind, last)])
+    shorter = longer.tail(longer.end - 1)
+    for span in (longer, shorter) if longer_first else (shorter, longer):
+        store.ingest_branch([span])
+    (found,) = store.branches(FEED)
+    assert found.hashes == longer.hashes
+    assert store.branches(FEED, {shorter.hash_at(shorter.end - 1): shorter.first}) == [found]
+    assert store.branches(FEED, {longer.hash_at(longer.end - 1): longer.first}) == []
+
+
+def test_a_longer_span_has_the_bodies_of_a_shorter_one_and_an_erased_one_stays_erased(store: FeedStore) -> None:
+    writer = SpanWriter(PAIR, PARTY)
+    (whole,) = writer.extend([Draft(Kind.GENESIS, bytes(16), bytes([n]) * 20) for n in range(4)])
+    store.ingest_branch([whole.tail(2)])
+    store.erase_in_branches(FEED, [3])
+    store.ingest_branch([whole])
+    (found,) = store.branches(FEED)
+    assert found.body_list() == [*whole.body_list()[:3], None]

@@ -221,13 +221,29 @@ def _is_whole(tables: Tables, span: Span) -> bool:
 def _keep(tables: Tables, span: Span) -> bool:
     """Keep a span of a branch: of a control feed whole, of a data feed headers and small geneses. False if it is kept.
 
-    If the kind of the feed is not known, it is kept as it came, until one with all bodies replaces it.
+    If the kind of the feed is not known, it is kept as it came. Of two spans that end with the same block, the longer
+    one is kept, with the bodies of both.
     """
-    kept = tables.put_branch(branch_part(span) if _is_control(tables, span) is False else span)
-    if kept:
-        record = tables.record(span.feed)
-        tables.put_record(replace(record, branches=record.branches + 1))
-    return kept
+    span = branch_part(span) if _is_control(tables, span) is False else span
+    held = tables.branch_ending(span.feed, span.hash_at(span.end - 1))
+    if held is not None:
+        span = _joined(held, span)
+        if (span.first, span.states) == (held.first, held.states):
+            return False
+    tables.put_branch(span)
+    record = tables.record(span.feed)
+    tables.put_record(replace(record, branches=record.branches + 1))
+    return True
+
+
+def _joined(held: Span, span: Span) -> Span:
+    """Return the longer of two spans that end with the same block, with the bodies of both; erased ones stay erased."""
+    filled = _filled(held, span)
+    before = held.first - span.first
+    if before <= 0:
+        return filled
+    states = (span.states or bytes(span.count))[:before] + (filled.states or bytes(filled.count))
+    return span.with_bodies(span.body_list()[:before] + filled.body_list(), states)
 
 
 def _is_control(tables: Tables, span: Span) -> bool | None:
@@ -277,16 +293,24 @@ def _foreign(record: FeedRecord, span: Span) -> RefusedBlocks:
 
 def _fill(tables: Tables, held: Span, span: Span) -> None:
     """Store the bodies of a span that were left out of the held one; erased bodies are not stored."""
+    filled = _filled(held, span)
+    if filled.states != held.states:
+        tables.put_span(filled)
+
+
+def _filled(held: Span, span: Span) -> Span:
+    """Return the held span with the bodies of another one that were left out of it; not with erased ones."""
+    if not held.states:
+        return held
     bodies, states = held.body_list(), bytearray(held.states)
     offered = span.body_list()
     for index in range(held.count):
         at = held.first + index - span.first
         if states[index] == BodyState.LEFT_OUT and 0 <= at < span.count and offered[at] is not None:
             bodies[index], states[index] = offered[at], BodyState.PRESENT
-    if bytes(states) != held.states:
-        filled = held.with_bodies(bodies, bytes(states))
-        assert check_bodies(filled) is None
-        tables.put_span(filled)
+    filled = held.with_bodies(bodies, bytes(states))
+    assert check_bodies(filled) is None
+    return filled
 
 
 def fill(tables: Tables, record: FeedRecord, bodies: Mapping[int, bytes]) -> int:
@@ -417,7 +441,7 @@ def erase_in_branches(tables: Tables, feed: bytes, seqs: Collection[int]) -> int
         for seq in here:
             span = _without_body(span, seq)
         if here:
-            tables.replace_branch(span)
+            tables.put_branch(span)
     return count
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -125,10 +125,11 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.forks()
 
-    def branches(self, feed: bytes, known: Container[bytes] = ()) -> list[Span]:
+    def branches(self, feed: bytes, known: Mapping[bytes, int] | None = None) -> list[Span]:
         """Return the spans that are kept of other branches of a feed than the held history.
 
-        Those whose last block has a known hash are left out, and not read: a span that is kept does not change.
+        Those that are known are left out, and not read. `known` has, by the hash of its last block, the first block of
+        a span: a span that was kept may become longer, at its beginning.
         """
         with self._env.read() as tables:
             return list(tables.branches(feed, known))

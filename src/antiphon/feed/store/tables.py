@@ -15,13 +15,13 @@ on the disk is reported with feed and seq, never served.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
-from antiphon.feed.block import Block, BodyState
+from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.hashing import chain_in_python
@@ -249,34 +249,28 @@ class Tables:
         with self._txn.cursor(self._dbs["forks"]) as cursor:
             return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
-    def put_branch(self, span: Span) -> bool:
-        """Keep a span of another branch; False if it is kept. One that lacks no body replaces one that does.
-
-        A body that was erased does not come back.
-        """
-        key = span.feed + span.hash_at(span.end - 1)
-        found = self._txn.get(key, db=self._dbs["branches"])
-        states = b"" if found is None else spans.split(found[:-4]).states
-        if found is not None and (span.states or not states or BodyState.ERASED in states):
-            return False
-        self.replace_branch(span)
-        return True
-
-    def replace_branch(self, span: Span) -> None:
-        """Keep a span of another branch in the place of the one with the same blocks."""
+    def put_branch(self, span: Span) -> None:
+        """Keep a span of another branch, in the place of one that ends with the same block."""
         key = span.feed + span.hash_at(span.end - 1)
         self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
 
-    def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
-        """Yield the spans of other branches of a feed, with every byte checked, but those that end with a known hash.
+    def branch_ending(self, feed: bytes, hash_: bytes) -> Span | None:
+        """Return the span of a branch that ends with a block; None if there is none."""
+        key = feed + hash_
+        found = self._txn.get(key, db=self._dbs["branches"])
+        return None if found is None else _branch(key, bytes(found))
 
-        Of the known ones only the keys are read.
+    def branches(self, feed: bytes, known: Mapping[bytes, int] | None = None) -> Iterator[Span]:
+        """Yield the spans of other branches of a feed, with every byte checked, but those that are known.
+
+        `known` has, by the hash of its last block, the first block of a span: it is read again if it is longer now.
         """
         with self._txn.cursor(self._dbs["branches"]) as cursor:
             more = cursor.set_range(feed)
             while more and bytes(cursor.key()[:32]) == feed:
                 key = bytes(cursor.key())
-                if key[32:] not in known:
+                first = known.get(key[32:]) if known else None
+                if first is None or spans.first_of(cursor.value()) < first:
                     yield _branch(key, bytes(cursor.value()))
                 more = cursor.next()
 
@@ -294,10 +288,8 @@ class Tables:
 
     def branch_with(self, feed: bytes, seq: int, hash_: bytes) -> Span | None:
         """Return the span of a branch that holds a block; None if none does. Only hashes of other spans are read."""
-        key = feed + hash_
-        found = self._txn.get(key, db=self._dbs["branches"])
-        if found is not None:  # the block is the last of a span
-            span = _branch(key, bytes(found))
+        span = self.branch_ending(feed, hash_)
+        if span is not None:
             return span if span.end == seq + 1 else None
         return self._find_branch(feed, lambda span: span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_)
 

@@ -108,7 +108,7 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
     shown = machine.branch_spans[feed]
     for span in store.branches(feed, shown) if record.branches else ():
         if not span.states:  # else bodies are missing: it came before the beginning of the feed, and is asked for again
-            shown.add(span.hash_at(span.end - 1))
+            shown[span.hash_at(span.end - 1)] = span.first
             machine.show(span, ended=ended)
     if machine.length(feed) >= length:  # else another process wrote meanwhile
         machine.folded[feed] = record

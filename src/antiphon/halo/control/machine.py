@@ -56,7 +56,7 @@ class PartyMachine(PartyAnswers):
         self.parent: PartyMachine | None = None
         self._inherits = inherits
         self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
-        self.branch_spans: dict[bytes, set[bytes]] = defaultdict(set)  # by feed: last hashes of the spans taken so
+        self.branch_spans: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # by feed and last hash: where those begin
         self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
         self.beginless: dict[bytes, FeedRecord] = {}  # feeds in a store of which only later blocks of a branch are here
         self._heard: object = None  # how far the parent was when it was last looked at

@@ -124,7 +124,7 @@ class _Forked:
     length: int
     stop: int  # where its history ends
     branches: int = 0  # how many spans of other branches there were
-    spans: set[bytes] = field(default_factory=set)  # the last hashes of those
+    spans: dict[bytes, int] = field(default_factory=dict)  # by the last hash: where those begin
     places: dict[bytes, tuple[_Part, int]] = field(default_factory=dict)  # its branch blocks, by hash
     held: dict[int, tuple[bytes, BranchGenesis]] = field(default_factory=dict)  # by seq: geneses in its own blocks
 
@@ -200,15 +200,16 @@ class BranchGeneses:
     def _take(self, known: _Forked, spans: Iterable[Span], start: int, *, held: bool = False) -> None:
         for span in spans:
             if not held:
-                known.spans.add(span.hash_at(span.end - 1))
+                known.spans[span.hash_at(span.end - 1)] = span.first
             part = self._part(span, start)
             for item, found in part.geneses:
+                seq = found.note.seq
                 if held:
-                    known.held[found.note.seq] = item, found
-                if not held or found.note.seq >= known.stop:
+                    known.held[seq] = item, found
+                if seq >= known.stop if held else span.hash_at(seq) not in known.places:
                     self.by_item.setdefault(item, []).append(found)
-            for index in range(span.count):
-                known.places[span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE]] = part, index
+            for index in range(span.count):  # spans may have some blocks in common
+                known.places.setdefault(span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], (part, index))
 
     def _move(self, known: _Forked, stop: int) -> None:
         """Let a history end elsewhere: geneses in it are delivered, and those beyond it are not."""

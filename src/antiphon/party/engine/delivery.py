@@ -57,7 +57,7 @@ class Delivery:
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
         self._queue = CausalQueue(self._position, self.lanes)
         self.branches = Branches(self._queue)
-        self._spans: dict[bytes, set[bytes]] = {}  # by feed: the last hashes of the spans of branches that were taken
+        self._spans: dict[bytes, dict[bytes, int]] = {}  # by feed and last hash: where spans begin that were taken
         self._branched: dict[bytes, tuple[int, FeedRecord | None]] = {}  # up to where blocks beyond ends were taken
         self._counted = 0  # control blocks whose waiters were woken
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
@@ -94,9 +94,9 @@ class Delivery:
         for span in self._store.held(record.feed, start, record.length) if start < record.length else ():
             self.branches.add_span(span)
         if record.branches != (0 if known is None else known.branches):
-            spans = self._spans.setdefault(record.feed, set())
+            spans = self._spans.setdefault(record.feed, {})
             for span in self._store.branches(record.feed, spans):
-                spans.add(span.hash_at(span.end - 1))
+                spans[span.hash_at(span.end - 1)] = span.first
                 self.branches.add_span(span)
         self._branched[record.feed] = record.length if end < record.length else 0, record
 

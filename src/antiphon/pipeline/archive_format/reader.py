@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +32,7 @@ from antiphon.core.errors import (
 from antiphon.feed.block import Block
 from antiphon.feed.chain import verify_span
 from antiphon.feed.feed_record import FeedRecord
-from antiphon.feed.header import Entry, decode_entries
+from antiphon.feed.header import NO_END, Entry, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.reader import FeedReader
@@ -186,10 +186,10 @@ class ArchiveTables:
     def forks(self) -> list[bytes]:
         return [row.fork for _, row in sorted(self.rows.items()) if row.fork is not None]
 
-    def branches(self, feed: bytes, known: Container[bytes] = ()) -> Iterator[Span]:
+    def branches(self, feed: bytes, known: Mapping[bytes, int] | None = None) -> Iterator[Span]:
         row = self.rows.get(feed)
-        found = () if row is None else row.branch_spans()
-        return (span for span in found if span.hash_at(span.end - 1) not in known)
+        found, begun = () if row is None else row.branch_spans(), known or {}
+        return (span for span in found if span.first < begun.get(span.hash_at(span.end - 1), NO_END))
 
     def branch_start(self, feed: bytes) -> Span | None:
         return next((span for span in self.branches(feed) if span.first == 0), None)
