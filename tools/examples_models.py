@@ -29,7 +29,7 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.barren_acts import BarrenActs, Row, Yield
+from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
 from antiphon.halo.control.kept_codec import decode_kept, encode_kept
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind
@@ -381,7 +381,7 @@ def store_examples() -> dict[str, Example]:
 
 def kept() -> KeptLane:
     """The columns of Alice's control feed: an unreadable act, an admission to a group, and one of a data feed."""
-    rows = (Row(1, Yield.NOTHING), Row(2, Yield.GROUP, bytes(range(32)), bytes(range(32, 64))))
+    rows = (Row(1, BarrenKind.NOTHING), Row(2, BarrenKind.GROUP, bytes(range(32)), bytes(range(32, 64))))
     claim = FeedAdmission(A, FeedKind.DATA, bytes(range(64, 96)), bytes(range(96, 128)), b"word")
     place = Place(bytes(CONTROL.key), 3, {})
     act = Act(Stamp(7, bytes(CONTROL.key), 3), place, NOW_MS, claim, digest=sha256(b"a").digest(), hash=bytes(32))

@@ -73,7 +73,7 @@ class Announcer:
             some = due[: HOLDINGS_MAX - len(self._unacknowledged)]
             for feed in some:
                 del self._due[feed]
-            news = [feed for feed in some if not self._knows(feed)]
+            news = [feed for feed in some if not self.knows(feed)]
             if news or not self._sent:
                 announced.append(self._announcement(self._sent, news, now_ms))
         wake_ms = min(self._due.values(), default=NEVER) if len(self._unacknowledged) < HOLDINGS_MAX else NEVER
@@ -100,7 +100,7 @@ class Announcer:
             self._repeat_ms = now_ms + self._timeout.timeout_ms
         return Announcement(since, self._sent, tuple(held))
 
-    def _knows(self, feed: bytes) -> bool:
+    def knows(self, feed: bytes) -> bool:
         """True if the other end holds as much of a feed as this one, so that no announcement is needed."""
         theirs, held = self._requester.theirs.get(feed), self._replica.holdings.get(feed)
         if held is None:

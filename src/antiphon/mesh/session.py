@@ -71,6 +71,10 @@ class Session:
         """How much of the party the other end's device may have."""
         return self._gate.gives
 
+    def seems_to_hold(self, feed: bytes) -> bool:
+        """True if the other end has claimed as much of a feed as is held here, so that it is not announced."""
+        return self._announcer.knows(feed)
+
     def close(self) -> None:
         """Release the open requests, so that other sessions can make them."""
         self._requester.close()

@@ -202,7 +202,7 @@ class SimPeer:
         return session is not None and any(
             theirs.length(held.feed) < held.length and not theirs.ended(held.feed)
             for held in self.replica.holdings
-            if session._announcer._knows(held.feed)
+            if session.seems_to_hold(held.feed)
         )
 
     def poke(self) -> None:

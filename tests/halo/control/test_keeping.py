@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -19,8 +20,10 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.block import Block
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.span import Span
-from antiphon.halo.acts.barren_acts import BarrenActs, Row, Yield
+from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
+from antiphon.halo.control.control_lane import Recallable
 from antiphon.halo.control.kept_codec import decode_kept, encode_kept
+from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, Policy, Role
@@ -219,13 +222,16 @@ def test_barren_acts_are_let_go_and_live_ones_stay() -> None:
 # -- bytes
 
 KEYS = st.binary(min_size=32, max_size=32)
-ROWS = st.lists(st.tuples(st.sampled_from(Yield), KEYS, KEYS), max_size=12)
+ROWS = st.lists(st.tuples(st.sampled_from(BarrenKind), KEYS, KEYS), max_size=12)
 
 
-def a_lane(feed: bytes, rows: Sequence[tuple[Yield, bytes, bytes]], acts: Sequence[Block] = ()) -> KeptLane:
+def a_lane(feed: bytes, rows: Sequence[tuple[BarrenKind, bytes, bytes]], acts: Sequence[Block] = ()) -> KeptLane:
     table = BarrenActs.of(
         feed,
-        (Row(at + 1, says, key, group if says is Yield.GROUP else b"") for at, (says, key, group) in enumerate(rows)),
+        (
+            Row(at + 1, says, key, group if says is BarrenKind.GROUP else b"")
+            for at, (says, key, group) in enumerate(rows)
+        ),
     )
     heads = table.seqs[::3]
     steps = table.seqs[:0].copy()
@@ -235,7 +241,7 @@ def a_lane(feed: bytes, rows: Sequence[tuple[Yield, bytes, bytes]], acts: Sequen
 
 @given(st.dictionaries(KEYS, ROWS, max_size=3), st.data())
 def test_the_bytes_of_what_was_kept_are_checked(
-    lanes: dict[bytes, list[tuple[Yield, bytes, bytes]]], data: st.DataObject
+    lanes: dict[bytes, list[tuple[BarrenKind, bytes, bytes]]], data: st.DataObject
 ) -> None:
     party = bytes(range(32))
     encoded = encode_kept(party, [a_lane(feed, rows) for feed, rows in lanes.items()])
@@ -271,3 +277,25 @@ def test_admissions_come_back_as_they_were_read() -> None:
         )
         assert (again.digest, again.hash, again.created_ms) == (act.digest, act.hash, act.created_ms)
         assert dict(again.place.seen) == dict(act.place.seen)
+
+
+def test_a_file_that_cannot_be_written_or_read_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is derived, and the disk may be full: opening a party, and closing it, raised the error of the system."""
+    file = KeptFile(tmp_path / "party.kept", bytes(32))
+    (tmp_path / "party.kept.new").mkdir()
+    file.save([])
+    assert "party.kept cannot be written" in caplog.text
+    assert file.load() == {}
+    (tmp_path / "party.kept").mkdir()
+    assert file.load() == {}
+    assert "party.kept cannot be read" in caplog.text
+
+
+def test_values_that_were_let_go_are_loaded_in_any_slice() -> None:
+    values = Recallable(lambda start, stop: list(range(start, stop)))
+    values.extend([0, None, 2, None, None, 5])
+    every = list(range(6))
+    for part in (slice(None), slice(1, 4), slice(None, None, 2), slice(4, 1, -1), slice(None, None, -1)):
+        assert values[part] == every[part]
+    assert [*values] == every
+    assert values[-3] == 3

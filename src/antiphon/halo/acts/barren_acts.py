@@ -24,8 +24,8 @@ KEY_SIZE = 32
 Seqs = npt.NDArray[np.int64]
 
 
-class Yield(enum.IntEnum):
-    """Contents of a barren act that still matter: whom it names, and what it takes from a budget."""
+class BarrenKind(enum.IntEnum):
+    """Kinds of barren acts, by the key that each names and the budget that it counts in."""
 
     NOTHING = 0
     MEMBER = 1  # an admission of a member: its subject
@@ -34,8 +34,8 @@ class Yield(enum.IntEnum):
     REPEATED = 4  # the same, of another device
 
 
-GRANTS = (Yield.MEMBER, Yield.GROUP)
-ADMISSIONS = (Yield.ADMISSION, Yield.REPEATED)
+GRANTS = (BarrenKind.MEMBER, BarrenKind.GROUP)
+ADMISSIONS = (BarrenKind.ADMISSION, BarrenKind.REPEATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Row:
     """One barren act."""
 
     seq: int
-    says: Yield
+    says: BarrenKind
     key: bytes = bytes(KEY_SIZE)
     group: bytes = b""
 
@@ -58,7 +58,7 @@ class BarrenActs:
         self.keys = keys  # 32 bytes for each act
         self.groups = groups  # 32 bytes for each admission to a group
         self.recall: Callable[[int], Act] = _nowhere
-        self._by_key: dict[tuple[bytes, Yield], list[int]] | None = None  # places in the columns
+        self._by_key: dict[tuple[bytes, BarrenKind], list[int]] | None = None  # places in the columns
 
     @classmethod
     def of(cls, feed: bytes, rows: Iterable[Row]) -> BarrenActs:
@@ -66,7 +66,7 @@ class BarrenActs:
         rows = list(rows)
         seqs = np.array([row.seq for row in rows], dtype=np.int64)
         says = np.array([row.says for row in rows], dtype=np.uint8)
-        groups = b"".join(row.group for row in rows if row.says is Yield.GROUP)
+        groups = b"".join(row.group for row in rows if row.says is BarrenKind.GROUP)
         return cls(feed, seqs, says, b"".join(row.key for row in rows), groups)
 
     def __len__(self) -> int:
@@ -80,8 +80,8 @@ class BarrenActs:
         """Yield the acts one by one."""
         at = 0
         for place, (seq, number) in enumerate(zip(self.seqs.tolist(), self.says.tolist(), strict=True)):
-            says, group = Yield(number), b""
-            if says is Yield.GROUP:
+            says, group = BarrenKind(number), b""
+            if says is BarrenKind.GROUP:
                 group, at = self.groups[at : at + KEY_SIZE], at + KEY_SIZE
             yield Row(seq, says, self.key(place), group)
 
@@ -89,20 +89,20 @@ class BarrenActs:
         """Return the subject, or the data feed, of the act at a place in the columns."""
         return self.keys[place * KEY_SIZE : (place + 1) * KEY_SIZE]
 
-    def those(self, says: Sequence[Yield], start: int, stop: int) -> list[int]:
+    def those(self, says: Sequence[BarrenKind], start: int, stop: int) -> list[int]:
         """Return the places of the acts in [start, stop) that say one of these."""
         low, high = (int(place) for place in np.searchsorted(self.seqs, (start, stop)))
-        wanted = np.zeros(len(Yield), dtype=np.bool_)
+        wanted = np.zeros(len(BarrenKind), dtype=np.bool_)
         wanted[list(says)] = True
         found: list[int] = (np.flatnonzero(wanted[self.says[low:high]]) + low).tolist()
         return found
 
-    def seqs_of(self, says: Sequence[Yield], start: int, stop: int) -> list[int]:
+    def seqs_of(self, says: Sequence[BarrenKind], start: int, stop: int) -> list[int]:
         """Return the seqs of the acts in [start, stop) that say one of these."""
         found: list[int] = self.seqs[self.those(says, start, stop)].tolist()
         return found
 
-    def about(self, key: bytes, says: Yield, stop: int) -> list[int]:
+    def about(self, key: bytes, says: BarrenKind, stop: int) -> list[int]:
         """Return the seqs, below `stop`, of the acts about a key that say this."""
         if key not in self.keys:  # most keys; this reads bytes at the speed of memory
             return []
@@ -113,15 +113,15 @@ class BarrenActs:
     def group_at(self, seq: int) -> bytes:
         """Return the group of the admission to a group at a seq."""
         place = int(np.searchsorted(self.seqs, seq))
-        at = int(np.count_nonzero(self.says[:place] == Yield.GROUP)) * KEY_SIZE
+        at = int(np.count_nonzero(self.says[:place] == BarrenKind.GROUP)) * KEY_SIZE
         return self.groups[at : at + KEY_SIZE]
 
-    def _index(self) -> dict[tuple[bytes, Yield], list[int]]:
+    def _index(self) -> dict[tuple[bytes, BarrenKind], list[int]]:
         if self._by_key is None:
-            found: dict[tuple[bytes, Yield], list[int]] = defaultdict(list)
+            found: dict[tuple[bytes, BarrenKind], list[int]] = defaultdict(list)
             for place, number in enumerate(self.says.tolist()):
                 if number:
-                    found[self.key(place), Yield(number)].append(place)
+                    found[self.key(place), BarrenKind(number)].append(place)
             self._by_key = dict(found)
         return self._by_key
 
@@ -130,12 +130,12 @@ def row_of(act: Act, *, repeated: bool = False) -> Row:
     """Return the row of a barren act."""
     claim = act.claim
     if isinstance(claim, MemberAdmission):
-        return Row(act.stamp.seq, Yield.MEMBER, claim.subject)
+        return Row(act.stamp.seq, BarrenKind.MEMBER, claim.subject)
     if isinstance(claim, GroupAdmission):
-        return Row(act.stamp.seq, Yield.GROUP, claim.subject, claim.group)
+        return Row(act.stamp.seq, BarrenKind.GROUP, claim.subject, claim.group)
     if isinstance(claim, FeedAdmission):
-        return Row(act.stamp.seq, Yield.REPEATED if repeated else Yield.ADMISSION, claim.feed)
-    return Row(act.stamp.seq, Yield.NOTHING)
+        return Row(act.stamp.seq, BarrenKind.REPEATED if repeated else BarrenKind.ADMISSION, claim.feed)
+    return Row(act.stamp.seq, BarrenKind.NOTHING)
 
 
 def _nowhere(seq: int) -> Act:

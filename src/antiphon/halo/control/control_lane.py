@@ -38,8 +38,7 @@ class Recallable(Sequence[_T]):
     def __getitem__(self, index: int | slice) -> _T | list[_T]:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self._values))
-            found = list(self._between(start, stop))
-            return found if step == 1 else found[::step]
+            return list(self._between(start, stop)) if step == 1 else [self[at] for at in range(start, stop, step)]
         value = self._values[index]
         if value is None:
             index %= len(self._values)

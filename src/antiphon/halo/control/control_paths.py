@@ -33,9 +33,7 @@ class ControlPaths:
     def __init__(self, machine: PartyMachine) -> None:
         self._machine = machine
         self._geneses: dict[bytes, list[Act]] = {}  # by digest: a genesis may be repeated
-        self._hashed: dict[
-            bytes, list[Act]
-        ] = {}  # by control hash: a snapshot may be declared again, on other branches
+        self._hashed: dict[bytes, list[Act]] = {}  # by control hash: a snapshot may be declared again, elsewhere
         self._found: dict[tuple[bytes, ...], Strays] = {}  # by the geneses up to one
 
     def note(self, acts: Sequence[Act]) -> None:

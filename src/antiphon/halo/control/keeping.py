@@ -19,7 +19,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, Place, advance, read_history
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, Yield, row_of
+from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
 from antiphon.halo.control.control_lane import ControlLane
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
 from antiphon.halo.credentials.claims import Continuation, FeedAdmission, GroupAdmission, MemberAdmission, Policy
@@ -157,7 +157,7 @@ class Keeping:
         """Yield the subjects of barren grants of a lane that name somebody: those within the budget."""
         barren = lane.barren
         if barren is not None:
-            for low, high in authority.budgets.counting(lane.feed, Yield.MEMBER):
+            for low, high in authority.budgets.counting(lane.feed, BarrenKind.MEMBER):
                 yield from map(barren.key, barren.those(GRANTS, low, min(high, lane.position)))
 
     def barren(self) -> Iterator[Act]:

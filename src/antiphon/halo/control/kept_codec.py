@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
-from antiphon.halo.acts.barren_acts import KEY_SIZE, BarrenActs, Yield
+from antiphon.halo.acts.barren_acts import KEY_SIZE, BarrenActs, BarrenKind
 from antiphon.halo.control.kept_lane import NUMBERS, KeptAdmissions, KeptLane, Word
 
 TAG = b"antiphon.kept.1\0"
@@ -57,11 +57,13 @@ def decode_body(party: bytes, body: bytes) -> dict[bytes, KeptLane]:
     if reader.take(len(TAG)) != TAG or reader.take(KEY_SIZE) != party:
         raise BadEncoding(f"{_WHAT}: it is of another format, or of another party")
     found: dict[bytes, KeptLane] = {}
+    last = b""
     while reader.left:
         lane = _read(reader)
-        if lane.feed <= max(found, default=b""):
+        if lane.feed <= last:
             raise BadEncoding(f"{_WHAT}: feeds that do not ascend")
         found[lane.feed] = lane
+        last = lane.feed
     return found
 
 
@@ -71,9 +73,9 @@ def _read(reader: Reader) -> KeptLane:
     says = np.frombuffer(reader.take(len(seqs)), dtype=np.uint8)
     keys = reader.take(len(seqs) * KEY_SIZE)
     groups = reader.take(reader.u32())
-    if says.size and int(says.max()) > max(Yield):
+    if says.size and int(says.max()) > max(BarrenKind):
         raise BadEncoding(f"{_WHAT}: an act says what this version does not know")
-    if len(groups) != KEY_SIZE * int(np.count_nonzero(says == Yield.GROUP)):
+    if len(groups) != KEY_SIZE * int(np.count_nonzero(says == BarrenKind.GROUP)):
         raise BadEncoding(f"{_WHAT}: there are more or fewer groups than acts about them")
     words = tuple(
         Word(reader.take(KEY_SIZE), reader.take(KEY_SIZE), reader.take(reader.u32())) for _ in range(reader.u32())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from antiphon.core.errors import BadEncoding
 from antiphon.halo.control.kept_codec import decode_kept, encode_kept
 from antiphon.halo.control.kept_lane import KeptLane
+
+_LOG = logging.getLogger("antiphon")
 
 
 class KeptFile:
@@ -24,13 +27,22 @@ class KeptFile:
             return decode_kept(self._party, self._path.read_bytes())
         except (FileNotFoundError, BadEncoding):
             return {}
+        except OSError as error:
+            _LOG.warning("%s cannot be read, so opening its party takes longer: %s", self._path.name, error)
+            return {}
 
     def save(self, lanes: Iterable[KeptLane]) -> None:
-        """Replace the file. It is not synced: its checksum finds a write that a crash has cut short."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        """Replace the file. It is not synced: its checksum finds a write that a crash has cut short.
+
+        If there is no room for it, that is logged, and the old one stays: a party opens and closes without it.
+        """
         fresh = self._path.with_name(f"{self._path.name}.new")
-        fresh.write_bytes(encode_kept(self._party, lanes))
-        os.replace(fresh, self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(encode_kept(self._party, lanes))
+            os.replace(fresh, self._path)
+        except OSError as error:
+            _LOG.warning("%s cannot be written, so the next opening takes longer: %s", self._path.name, error)
 
     def delete(self) -> None:
         """Delete the file."""

@@ -58,7 +58,10 @@ class FeedState:
 
 
 class Voids(Sequence[Void]):
-    """Void acts that are read from the store, and judged, when somebody asks for them first: while it is open."""
+    """Void acts, some of which were set aside. Those are read again and judged when somebody first asks for them.
+
+    Ask while the store is open.
+    """
 
     def __init__(self, find: Callable[[], tuple[Void, ...]]) -> None:
         self._find = find

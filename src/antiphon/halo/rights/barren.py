@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, Yield
+from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind
 from antiphon.halo.credentials.claims import (
     Continuation,
     FeedAdmission,
@@ -59,8 +59,8 @@ class BarrenIndex:
         """Yield the last barren grant to a subject that a place has seen in each feed: its group, table and seq."""
         for barren, stop in self._tables.values():
             reach = min(stop, place.reach(barren.feed))
-            last = {barren.group_at(seq): seq for seq in barren.about(subject, Yield.GROUP, reach)}
-            roles = barren.about(subject, Yield.MEMBER, reach)
+            last = {barren.group_at(seq): seq for seq in barren.about(subject, BarrenKind.GROUP, reach)}
+            roles = barren.about(subject, BarrenKind.MEMBER, reach)
             if roles:
                 last[b""] = roles[-1]
             yield from ((into, barren, seq) for into, seq in last.items() if group in (b"", into))
@@ -68,4 +68,4 @@ class BarrenIndex:
     def admissions(self, feed: bytes) -> Iterator[Act]:
         """Yield the admissions of a data feed, by its own device, that are beyond the budget."""
         for barren, stop in self._tables.values():
-            yield from map(barren.recall, barren.about(feed, Yield.ADMISSION, stop))
+            yield from map(barren.recall, barren.about(feed, BarrenKind.ADMISSION, stop))

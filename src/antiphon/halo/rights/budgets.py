@@ -15,7 +15,7 @@ from itertools import pairwise
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, Yield
+from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
@@ -61,9 +61,9 @@ class Budgets:
         """Count the barren acts of a feed in [start, stop)."""
         counted = (
             (self._given, GRANTS, GIVEN_MAX),
-            (self._admitting, (Yield.MEMBER,), EDITOR_ADMISSIONS_MAX),
-            (self._opening, (Yield.ADMISSION,), GIVEN_MAX),
-            (self._repeated, (Yield.REPEATED,), GIVEN_MAX),
+            (self._admitting, (BarrenKind.MEMBER,), EDITOR_ADMISSIONS_MAX),
+            (self._opening, (BarrenKind.ADMISSION,), GIVEN_MAX),
+            (self._repeated, (BarrenKind.REPEATED,), GIVEN_MAX),
         )
         for given, says, most in counted:
             fresh = barren.seqs_of(says, start, stop)
@@ -105,9 +105,9 @@ class Budgets:
         seqs = self._repeated.get(feed, ())
         return GIVEN_MAX - len(seqs) + bisect_left(seqs, self._floors.cut_before(feed, seq) if self._floors else 0)
 
-    def counting(self, feed: bytes, says: Yield) -> Iterator[tuple[int, int]]:
+    def counting(self, feed: bytes, says: BarrenKind) -> Iterator[tuple[int, int]]:
         """Yield the ranges of blocks of a feed in which what its acts give counts: the first ones after each cut."""
-        given = {Yield.ADMISSION: self._opening, Yield.REPEATED: self._repeated}.get(says, self._given)
+        given = {BarrenKind.ADMISSION: self._opening, BarrenKind.REPEATED: self._repeated}.get(says, self._given)
         seqs = given.get(feed, [])
         cuts = {0, *(epoch.control.get(feed, -1) + 1 for epoch in self._floors.epochs)}
         for cut, end in pairwise((*sorted(cuts), NO_END)):

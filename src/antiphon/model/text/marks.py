@@ -48,9 +48,7 @@ class TextState(Sequence):
         super().__init__()
         self.marks: dict[tuple[str, Anchor, Anchor], KeptMark] = {}
         self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
-        self.missing: dict[
-            bytes, int
-        ] = {}  # of such a copy, by feed: the greatest clock of an element that is not here
+        self.missing: dict[bytes, int] = {}  # in such a copy, by feed: the greatest clock of a missing element
         self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # by feed and element: the clock of its copy
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
