@@ -66,7 +66,7 @@ class WantBranch:
 class Branch:
     """Answers `WantBranch`: spans that lead to the block, perhaps from a later one than `first`; none if it lacks it.
 
-    Of a data feed they have headers and small geneses; a control feed's are whole.
+    They have all headers, and the bodies of credentials and small geneses.
     """
 
     request: int

@@ -166,13 +166,10 @@ class Replica:
             found = self.store.trail(want.feed, want.seq, want.hash, want.first, size)
         except CorruptBlock:
             return []
-        held = self.holdings.get(want.feed)
-        if held is None or not held.control:
-            found = [branch_part(span) for span in found]
-        found = found[-BRANCH_SPANS_MAX:]
+        found = [branch_part(span) for span in found[-BRANCH_SPANS_MAX:]]
         while len(found) > 1 and sum(span.size for span in found) > size:
             del found[0]
-        return [] if any(not is_complete(span, control=held is not None and held.control) for span in found) else found
+        return found if all(map(is_complete, found)) else []
 
     def evidence(self, feed: bytes) -> bytes | None:
         """Return the evidence that a feed's writer signed two histories, or None."""

@@ -47,26 +47,38 @@ def test_a_branch_that_shows_a_fork_and_lacks_bodies_is_refused_and_the_fork_is_
     assert [found.hashes for found in store.branches(FEED)] == [branch.hashes]
 
 
-def test_the_kind_of_a_later_block_does_not_tell_that_of_its_feed(store: FeedStore) -> None:
-    """A branch comes from its end on. A control feed's was kept without bodies, if a later block is no credential."""
-    writer = SpanWriter(PAIR, PARTY)
-    first, later = write(writer, Kind.CREDENTIAL), write(writer, Kind.MUTATION)
-    store.ingest_branch([later])
-    store.ingest_branch([first])
-    assert all(not found.states for found in store.branches(FEED))
+@pytest.mark.parametrize("held", [Kind.CREDENTIAL, Kind.MUTATION])
+@pytest.mark.parametrize("first", [Kind.CREDENTIAL, Kind.MUTATION])
+def test_credentials_and_geneses_are_kept_of_every_branch(store: FeedStore, held: Kind, first: Kind) -> None:
+    """A writer may sign two first blocks. If one was of data, control on the other branch was kept without bodies."""
+    store.ingest(write(SpanWriter(PAIR, PARTY, 1), held))
+    twin = SpanWriter(PAIR, PARTY, 2)
+    kinds = [first, Kind.MUTATION, Kind.CREDENTIAL, Kind.GENESIS]
+    spans = [write(twin, kind) for kind in kinds]
+    for span in reversed(spans):  # a branch comes from its end on
+        store.ingest_branch([span])
+    kept = {found.first: not found.states for found in store.branches(FEED)}
+    assert kept == {at: kind is not Kind.MUTATION for at, kind in enumerate(kinds)}
+    assert store.first_kind(FEED) is held
 
 
-def test_a_branch_with_bodies_replaces_one_that_a_liar_gave_without(store: FeedStore) -> None:
+def test_a_branch_without_its_credentials_is_refused_before_its_beginning_is_known(store: FeedStore) -> None:
     writer = SpanWriter(PAIR, PARTY)
     first, later = write(writer, Kind.CREDENTIAL), write(writer, Kind.CREDENTIAL)
-    store.ingest_branch([later.without_bodies()])  # nobody can know yet that it is a control feed
-    store.ingest_branch([first])
     with pytest.raises(RefusedBlocks, match="without the bodies"):
         store.ingest_branch([later.without_bodies()])
-    before = store.record(FEED)
     store.ingest_branch([later])
+    store.ingest_branch([first])
     assert all(not found.states for found in store.branches(FEED))
-    assert store.record(FEED) != before, "readers look at a feed again if its record has changed"
+
+
+def test_a_credential_in_a_branch_is_not_erased(store: FeedStore) -> None:
+    """An erasure names a seq of a data feed. On its branch of control there is an act at that seq."""
+    store.ingest(write(SpanWriter(PAIR, PARTY, 1), Kind.MUTATION))
+    twin = SpanWriter(PAIR, PARTY, 2)
+    store.ingest_branch([write(twin, Kind.CREDENTIAL), write(twin, Kind.GENESIS)])
+    assert store.erase_in_branches(FEED, [0, 1]) == 1
+    assert {found.first: bool(found.states) for found in store.branches(FEED)} == {0: False, 1: True}
 
 
 def test_a_branch_that_was_kept_is_no_news_when_it_comes_again(store: FeedStore) -> None:

@@ -320,7 +320,7 @@ def test_of_an_ignored_feed_small_geneses_are_given_to_others_and_nothing_is_rea
     assert [block.message for block in store.read(alice.key)] == [store.block(alice.key, at).message for at in range(7)]
     assert {state for span in store.held(alice.key, 0, 7) for state in span.states} <= {1, 2}
     trail = store.trail(alice.key, 6, last.hash_at(6), 0, 1 << 20)
-    assert all(is_complete(span, control=False) for span in trail)
+    assert all(is_complete(span) for span in trail)
     given = {
         block.seq: block.message for span in trail for block in span.blocks(0, span.count) if block.message is not None
     }

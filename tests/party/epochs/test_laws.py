@@ -73,7 +73,7 @@ def recomputed(witness: Peer, number: int) -> Cid:
     before = EpochBase.load(Cid(epoch.previous), witness.blobs, party=witness.party.key) if epoch.previous else None
     plan = witness.epochs._plan_of(epoch)
     with witness.party.locked() as engine:
-        lanes = lanes_at(witness.store, engine.authority.is_control, before, plan.cut)
+        lanes = lanes_at(witness.store, engine.authority.is_control_block, before, plan.cut)
         judge = engine.authority.epoch_judge(plan.control)
     overlay = MemoryBlobs()
     overlay.put_all((cid, witness.blobs.get(cid)) for cid in witness.blobs)  # type: ignore[attr-defined]

@@ -185,7 +185,7 @@ class FeedStore(FeedReader):
     def ingest_branch(
         self, spans: Sequence[Span], *, leads_to: tuple[int, bytes] | None = None, source: bytes = NOBODY
     ) -> list[Ingested]:
-        """Verify and keep spans of any branches, in one commit. Of data feeds, only headers and small geneses are kept.
+        """Verify and keep spans of any branches, in one commit. Other bodies than credentials and small geneses go.
 
         Blocks that refer to a branch are delivered once it is shown (`feed.branches`). Its size is not bounded: a
         branch of many spans comes in several calls. With `leads_to`, they must follow each other up to that block.

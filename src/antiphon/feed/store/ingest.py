@@ -164,7 +164,7 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
     elif not known:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
     branch = span.tail(seq)
-    whole = _is_whole(tables, branch)
+    whole = is_complete(branch)
     known = not (whole and _keep(tables, branch)) and known
     return Ingested(Outcome.FORK, 0, reason, evidence, seq, lacks_bodies=not whole, repeats=known)
 
@@ -197,7 +197,7 @@ def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
             repeats = forked is not None and forked.repeats and not forked.lacks_bodies
             return Ingested(Outcome.KNOWN, 0) if forked is None or repeats else forked
         span = span.tail(overlap)
-    if not _is_whole(tables, span):
+    if not is_complete(span):
         raise without_bodies(span.feed, span.first)
     return Ingested(Outcome.STORED, span.count) if _keep(tables, span) else Ingested(Outcome.KNOWN, 0)
 
@@ -205,26 +205,20 @@ def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
 def without_bodies(feed: bytes, seq: int) -> RefusedBlocks:
     """Return the error for a branch that cannot be kept."""
     return RefusedBlocks(
-        f"feed {feed.hex()[:8]}: a branch from {seq} without the bodies that belong to it: all of a "
-        "control feed, and small geneses of a data feed; ask another peer",
+        f"feed {feed.hex()[:8]}: a branch from {seq} without the bodies that belong to it, those of "
+        "credentials and small geneses; ask another peer",
         feed=feed,
         seq=seq,
         code=Reason.NO_BODY,
     )
 
 
-def _is_whole(tables: Tables, span: Span) -> bool:
-    """True if a span of a branch has the bodies that belong to it, as far as the kind of its feed is known here."""
-    return is_complete(span, control=_is_control(tables, span) or False)
-
-
 def _keep(tables: Tables, span: Span) -> bool:
-    """Keep a span of a branch: of a control feed whole, of a data feed headers and small geneses. False if it is kept.
+    """Keep what belongs to a span of a branch. False if it is kept.
 
-    If the kind of the feed is not known, it is kept as it came. Of two spans that end with the same block, the longer
-    one is kept, with the bodies of both.
+    Of two spans that end with the same block, the longer one is kept, with the bodies of both.
     """
-    span = branch_part(span) if _is_control(tables, span) is False else span
+    span = branch_part(span)
     held = tables.branch_ending(span.feed, span.hash_at(span.end - 1))
     if held is not None:
         span = _joined(held, span)
@@ -246,40 +240,40 @@ def _joined(held: Span, span: Span) -> Span:
     return span.with_bodies(span.body_list()[:before] + filled.body_list(), states)
 
 
-def _is_control(tables: Tables, span: Span) -> bool | None:
-    """True if the first block of a feed is a credential. None if no first block is here: a branch comes from its end.
-
-    The kinds of later blocks tell nothing: their writer may choose them.
-    """
-    record = tables.record(span.feed)
-    if record.start:
-        return False  # a control feed is kept from its first block on
-    if record.length and not (record.why is End.FAULT and record.end == 0):  # such a first block cannot be read
-        return tables.block_at(record, 0).kind is Kind.CREDENTIAL
-    begins = span if span.first == 0 else tables.branch_start(span.feed)
-    return None if begins is None else int(begins.columns["kind"][0]) == Kind.CREDENTIAL
-
-
-def is_complete(span: Span, *, control: bool) -> bool:
+def is_complete(span: Span) -> bool:
     """True if a span has all bodies that are kept of a branch; a body that is marked as erased is not demanded."""
-    if not span.states or control:
-        return not span.states
-    return BodyState.LEFT_OUT not in np.frombuffer(span.states, dtype=np.uint8)[_small_geneses(span)]
+    return not span.states or BodyState.LEFT_OUT not in np.frombuffer(span.states, dtype=np.uint8)[_kept_bodies(span)]
+
+
+def has_credentials(span: Span) -> bool:
+    """True if a span has the bodies of all its credentials, so that their acts can be read."""
+    credentials = np.equal(span.columns["kind"], Kind.CREDENTIAL)
+    return not span.states or not np.frombuffer(span.states, dtype=np.uint8)[credentials].any()
+
+
+def begins_control(span: Span) -> bool:
+    """True if a span begins a branch of control: the first block of the feed, and a credential.
+
+    A writer may sign two first blocks of different kinds. So a branch is one of control or of data, and not its feed.
+    """
+    return span.first == 0 and int(span.columns["kind"][0]) == Kind.CREDENTIAL
 
 
 def branch_part(span: Span) -> Span:
-    """Return the part of a data feed's span that is kept of a branch: other bodies than those of small geneses go."""
-    small = _small_geneses(span).tolist()
-    kept = [body if keep else None for body, keep in zip(span.body_list(), small, strict=True)]
+    """Return the part of a span that is kept of a branch: other bodies than credentials and small geneses go."""
+    wanted = _kept_bodies(span).tolist()
+    kept = [body if keep else None for body, keep in zip(span.body_list(), wanted, strict=True)]
     states = bytearray(BodyState.PRESENT if body is not None else BodyState.LEFT_OUT for body in kept)
-    for index, state in enumerate(span.states):  # a small genesis that was erased is not demanded of anybody
-        states[index] = BodyState.ERASED if state == BodyState.ERASED and small[index] else states[index]
+    for index, state in enumerate(span.states):  # one that was erased is not demanded of anybody
+        states[index] = BodyState.ERASED if state == BodyState.ERASED and wanted[index] else states[index]
     return span.with_bodies(kept, bytes(states))
 
 
-def _small_geneses(span: Span) -> npt.NDArray[np.bool_]:
+def _kept_bodies(span: Span) -> npt.NDArray[np.bool_]:
+    """Return which bodies belong to a branch, by what their headers say: of credentials, and of small geneses."""
     small = np.less_equal(span.columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
-    return np.asarray(np.equal(span.columns["kind"], Kind.GENESIS) & small, dtype=np.bool_)
+    geneses = np.equal(span.columns["kind"], Kind.GENESIS) & small
+    return np.asarray(geneses | np.equal(span.columns["kind"], Kind.CREDENTIAL), dtype=np.bool_)
 
 
 def _foreign(record: FeedRecord, span: Span) -> RefusedBlocks:
@@ -433,10 +427,14 @@ def erase(tables: Tables, record: FeedRecord, seq: int) -> None:
 
 
 def erase_in_branches(tables: Tables, feed: bytes, seqs: Collection[int]) -> int:
-    """Erase the bodies of these blocks in all kept branches of a feed. Return how many were there."""
+    """Erase the bodies of these blocks in all kept branches of a feed. Return how many were there.
+
+    Credentials stay: the branch may be one of control, whose acts are not erased.
+    """
     count = 0
     for span in list(tables.branches(feed)):
-        here = [seq for seq in seqs if span.first <= seq < span.end and span.present[seq - span.first]]
+        inside = [seq for seq in seqs if span.first <= seq < span.end and span.present[seq - span.first]]
+        here = [seq for seq in inside if int(span.columns["kind"][seq - span.first]) != Kind.CREDENTIAL]
         count += len(here)
         for seq in here:
             span = _without_body(span, seq)

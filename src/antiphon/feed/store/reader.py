@@ -13,7 +13,7 @@ from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed import arrow
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, verify_span
-from antiphon.feed.feed_record import Bounds, FeedRecord
+from antiphon.feed.feed_record import Bounds, End, FeedRecord
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import quarantine
@@ -83,9 +83,14 @@ class FeedReader:
         return found
 
     def first_kind(self, feed: bytes) -> Kind | None:
-        """Return the kind of a feed's first block (a control feed begins with a credential); None if it is not held."""
+        """Return the kind of a feed's first block, if it is held and well-formed; else None.
+
+        A control feed begins with a credential. A fork does not change that of the history that is held here.
+        """
         record = self.record(feed)
-        return self.block(feed, 0).kind if record.start == 0 and record.valid_length else None
+        if record.start or not record.length or (record.why is End.FAULT and not record.end):
+            return None
+        return next(self.held(feed, 0, 1)).block(0).kind
 
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
         """Yield blocks [start, stop); by default from the first held block to the feed's end."""

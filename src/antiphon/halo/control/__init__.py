@@ -3,6 +3,7 @@
 machine         `PartyMachine`: takes control blocks in any order, delivers them causally, answers for the party
 known_feeds     `KnownFeeds`: the control feeds that acts name in a chain from the genesis
 control_feeds   `fold_control_feeds`: hand the control feeds of a store to a machine
+taken_feeds     `TakenFeeds`: how far the feeds of a store were handed to a machine
 party_answers   `PartyAnswers`: the answering half of the machine
 control_blocks  `ControlBlocks`: the reading half of the machine
 control_lane    `ControlLane`: the history of one control feed, up to its fork

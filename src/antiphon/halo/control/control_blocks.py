@@ -34,7 +34,7 @@ class ControlBlocks:
         return 0 if lane is None else lane.position
 
     def is_control(self, feed: bytes) -> bool:
-        """True if a feed is a known control feed of this party, or of its parent."""
+        """True if a feed of this party, or of its parent, is known, and has a branch of control."""
         lane = self._lane(feed)
         return lane is not None and lane.known
 

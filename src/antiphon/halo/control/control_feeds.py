@@ -9,6 +9,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.rules import well_formed
+from antiphon.feed.store.ingest import begins_control, has_credentials
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.known_feeds import find_identity
 from antiphon.halo.control.machine import PartyMachine
@@ -56,25 +57,25 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
 def _stranger(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> bytes | None:
     """Return the identity of a control feed if nobody has named it, "" if its beginning is not here; else None."""
     feed = record.feed
-    if feed in machine.folded or feed in data or machine.knows(feed):
+    if feed in machine.taken.folded or feed in data or machine.knows(feed):
         return None
-    identity = machine.strangers.get(feed)
+    identity = machine.taken.strangers.get(feed)
     if identity is None:
-        if machine.beginless.get(feed) is record:
+        if machine.taken.beginless.get(feed) is record:
             return b""
         first = _first_block(store, record)
         if first is None and not record.length:
-            machine.beginless[feed] = record
+            machine.taken.beginless[feed] = record
             return b""
         if first is None or first.kind is not Kind.CREDENTIAL:
             return None
-        identity = machine.strangers[feed] = find_identity(machine.party, first)  # a first block never changes
+        identity = machine.taken.strangers[feed] = find_identity(machine.party, first)  # a first block never changes
     return None if machine.names(identity) else identity
 
 
 def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> None:
     """Take what is new of a feed, if it is a control feed."""
-    feed, known = record.feed, machine.folded.get(record.feed)
+    feed, known = record.feed, machine.taken.folded.get(record.feed)
     if record.why is End.FORK:
         machine.end_fork(feed, record.end)
     elif record.why is End.FAULT and machine.common(feed) == NO_END and (evidence := store.fork(feed)):
@@ -82,8 +83,8 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
     if known is record:  # the store hands out the same one until it changes
         return
     at, length = machine.length(feed), record.valid_length
-    if feed in data or (length <= at and record.length == length and not record.branches):
-        machine.folded[feed] = record
+    if not record.branches and (feed in data or (length <= at and record.length == length)):
+        machine.taken.folded[feed] = record
         return
     if record.start > at and (at or feed == machine.genesis_feed):
         raise MissingBlocks(
@@ -91,12 +92,22 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
             "by all of them; fetch them from a peer"
         )
     first = None if at else _first_block(store, record)
-    if not at and (first is None or first.kind is not Kind.CREDENTIAL):
+    held = at > 0 or (first is not None and first.kind is Kind.CREDENTIAL)
+    if not held:
         data.add(feed)
-        return
-    if not at:
+    if held:
+        _take_history(machine, store, record, known)
+    if record.branches and (held or _has_control_branch(machine, store, record)):
+        _show_branches(machine, store, record, ended=not held or record.why is End.FAULT)
+    if not held or machine.length(feed) >= length:  # else another process wrote meanwhile
+        machine.taken.folded[feed] = record
+
+
+def _take_history(machine: PartyMachine, store: FeedReader, record: FeedRecord, known: FeedRecord | None) -> None:
+    feed, length = record.feed, record.valid_length
+    if not machine.length(feed):
         machine.resume(record)
-        at = machine.length(feed)
+    at = machine.length(feed)
     for span in store.held(feed, at, length) if at < length else ():
         machine.add(span.blocks(0, span.count))
         machine.set_aside()  # so that memory follows what counts, not what was sent
@@ -105,13 +116,30 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
     if length < record.length and (known is None or (known.valid_length, known.length) != (length, record.length)):
         for span in store.held(feed, length, record.length):
             machine.show(span, ended=ended)
-    shown = machine.branch_spans[feed]
-    for span in store.branches(feed, shown) if record.branches else ():
-        if not span.states:  # else bodies are missing: it came before the beginning of the feed, and is asked for again
+
+
+def _show_branches(machine: PartyMachine, store: FeedReader, record: FeedRecord, *, ended: bool) -> None:
+    shown = machine.taken.shown[record.feed]
+    for span in store.branches(record.feed, shown):
+        if has_credentials(span):  # else it is one of data, of which some were erased
             shown[span.hash_at(span.end - 1)] = span.first
             machine.show(span, ended=ended)
-    if machine.length(feed) >= length:  # else another process wrote meanwhile
-        machine.folded[feed] = record
+
+
+def _has_control_branch(machine: PartyMachine, store: FeedReader, record: FeedRecord) -> bool:
+    """True if a branch of a feed begins with a credential, though its history is one of data, or is not here.
+
+    Two first blocks are a fork at block 0, unless the first one was pruned. So most feeds need not be looked at.
+    """
+    feed = record.feed
+    if record.length and not record.start and record.end:
+        return False
+    looked = machine.taken.data[feed]
+    for span in () if machine.has(feed) else store.branches(feed, looked):
+        looked[span.hash_at(span.end - 1)] = span.first
+        if begins_control(span) and well_formed(span):
+            return True
+    return machine.has(feed)
 
 
 def _first_block(store: FeedReader, record: FeedRecord) -> Block | None:

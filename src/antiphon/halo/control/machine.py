@@ -7,7 +7,6 @@ matter. A feed's *history* ends where its writer forked it; what is held beyond,
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
+from antiphon.feed.store.ingest import begins_control
 from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_history
 from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
 from antiphon.halo.control.control_paths import ControlPaths, Strays
@@ -31,6 +31,7 @@ from antiphon.halo.control.party_answers import PartyAnswers
 from antiphon.halo.control.present import Present
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
+from antiphon.halo.control.taken_feeds import TakenFeeds
 from antiphon.halo.credentials.claims import (
     Equivocated,
     GroupAdmission,
@@ -55,10 +56,8 @@ class PartyMachine(PartyAnswers):
         super().__init__(party)
         self.parent: PartyMachine | None = None
         self._inherits = inherits
-        self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
-        self.branch_spans: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # by feed and last hash: where those begin
-        self.strangers: dict[bytes, bytes] = {}  # control feeds in a store that were not known: their identities
-        self.beginless: dict[bytes, FeedRecord] = {}  # feeds in a store of which only later blocks of a branch are here
+        self.taken = TakenFeeds()
+        self._data_begins: set[bytes] = set()  # feeds of which a branch of data was shown
         self._heard: object = None  # how far the parent was when it was last looked at
         self._heard_count = 0  # blocks of the parent whose waiters were woken
         self.known_feeds = KnownFeeds(genesis_feed)
@@ -135,6 +134,8 @@ class PartyMachine(PartyAnswers):
     def _open(self, lane: ControlLane, block: Block) -> None:
         """Read a first block of a feed, of whichever branch: the feed is known if it names a known identity."""
         lane.opening = read_act(self.party, block, {})
+        if lane.feed in self._data_begins:
+            self._note_fork(lane.feed, 0)
         if not lane.known and (self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)):
             self._meet([lane.feed])
 
@@ -144,9 +145,14 @@ class PartyMachine(PartyAnswers):
         if ended and not lane.ended:
             lane.ended = True
             self._queue.wake_ended(span.feed)
-        if not span.first and well_formed(span):
-            self._open(lane, span.block(0))
-        self._branches.add_span(span, whole=True)
+        if not span.first and not begins_control(span):  # a branch of data: entries about it are no matter of control
+            self._data_begins.add(span.feed)
+            if lane.opening is not None or lane.held:
+                self._note_fork(span.feed, 0)
+        else:
+            if not span.first and well_formed(span):
+                self._open(lane, span.block(0))
+            self._branches.add_span(span, whole=True)
         fresh = self._deliver()
         self._renew()
         return fresh
@@ -404,10 +410,6 @@ class PartyMachine(PartyAnswers):
         lane = self._lanes.get(feed)
         known = feed == self.genesis_feed or (lane is not None and lane.known) or feed in self._authority.feeds.admitted
         return known or feed in self._strays.named
-
-    def names(self, identity: bytes) -> bool:
-        """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
-        return self.known_feeds.names(identity)
 
     @property
     def known_count(self) -> int:

@@ -10,6 +10,7 @@ from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.control.control_blocks import ControlBlocks
 from antiphon.halo.control.control_paths import Strays
+from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.present import Present
 from antiphon.halo.credentials.claims import EpochAct, Equivocated, Roles
 from antiphon.halo.rights.authority import Authority
@@ -21,6 +22,7 @@ class PartyAnswers(ControlBlocks):
 
     parent: PartyAnswers | None
     present: Present
+    known_feeds: KnownFeeds
     _authority: Authority
     _acts: list[Act]
     _aside: int  # acts that were known, and are set aside
@@ -41,6 +43,10 @@ class PartyAnswers(ControlBlocks):
     @property
     def _known(self) -> int:
         return len(self._acts) + self._aside
+
+    def names(self, identity: bytes) -> bool:
+        """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
+        return self.known_feeds.names(identity)
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Return why a data message is void for want of rights in its own timeframe; "" if it is not."""

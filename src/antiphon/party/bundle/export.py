@@ -6,7 +6,7 @@ The file is written in one pass while the party runs, so its root is the last bl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
 from antiphon.feed.feed_record import FeedRecord
-from antiphon.feed.header import decode_entries
+from antiphon.feed.header import Kind, decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.ingest import branch_part
@@ -141,10 +141,19 @@ class _Export:
         with self._party.locked() as engine:
             engine.authority.refresh()
             records = self._party.store.feeds(self._party.key)
-            control = [record for record in records if self._machine.length(record.feed)]
             admitted = set(self._machine.data_feeds())
-            data = [record for record in records if record.feed in admitted and not self._machine.length(record.feed)]
+            control = [record for record in records if self._is_control(record, admitted)]
+            known = {record.feed for record in control}
+            data = [record for record in records if record.feed in admitted and record.feed not in known]
             return self._machine.epochs().last, control, data
+
+    def _is_control(self, record: FeedRecord, admitted: Container[bytes]) -> bool:
+        """True for a feed whose blocks are of control. If only branches are here, it is one unless it was admitted."""
+        if not self._machine.is_control(record.feed):
+            return False
+        if not record.length:
+            return record.feed not in admitted
+        return self._party.store.first_kind(record.feed) is Kind.CREDENTIAL
 
     def _snapshot(self, epoch: FinalEpoch) -> EpochBase:
         cid, blobs = Cid(epoch.snapshot), self._party.blobs

@@ -21,7 +21,7 @@ from antiphon.feed.header import HASH_SIZE, NO_HASH
 from antiphon.feed.limits import SPAN_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.ingest import Base, check_complete, is_complete
+from antiphon.feed.store.ingest import Base, begins_control, check_complete, has_credentials, is_complete
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.control.control_feeds import fold_parent_feeds
@@ -108,7 +108,7 @@ class Bundle:
                 span = verify_span(self._span(link))
                 check_complete(span)
                 fits = (span.party, span.feed) == (self.root.party, feed.feed)
-                if not fits or not is_complete(span, control=feed.control):
+                if not fits or not is_complete(span):
                     raise BadEncoding(f"feed {feed.feed.hex()[:8]}: blob {link} is no branch of it, or lacks bodies")
                 yield span
 
@@ -150,6 +150,7 @@ class Bundle:
                 raise BadEncoding(f"feed {feed.feed.hex()[:8]} is no control feed of the party")
             for span in self.branches(feed):
                 self.machine.show(span)
+        self._show_control_branches()
         parent = self.machine.parent
         if parent is not None:
             if self._store is not None:
@@ -164,6 +165,13 @@ class Bundle:
         for feed in control:
             if not self.machine.knows(feed.feed):
                 raise BadEncoding(because(Reason.FEED_UNKNOWN, f"no act names control feed {feed.feed.hex()[:8]}"))
+
+    def _show_control_branches(self) -> None:
+        """Show the machine the branches of data feeds whose writers have signed a first block of control, too."""
+        for feed in self.root.feeds:
+            if not feed.control and any(map(begins_control, self.branches(feed))):
+                for span in filter(has_credentials, self.branches(feed)):
+                    self.machine.show(span, ended=True)  # its history is one of data
 
     def _check_genesis(self, span: Span) -> None:
         act = read_act(self.root.party, span.block(0), {})

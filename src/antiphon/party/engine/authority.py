@@ -70,6 +70,10 @@ class OpenAuthority:
         """Return False: there are no control feeds."""
         return False
 
+    def is_control_block(self, entry: Entry) -> bool:
+        """Return False: there are no control feeds."""
+        return False
+
     def standing(self, entry: Entry) -> Standing:
         """Return `WAITING`: no control feed is known."""
         return Standing.WAITING
@@ -196,8 +200,12 @@ class PartyAuthority:
         return self._machine.data_feeds()
 
     def is_control(self, feed: bytes) -> bool:
-        """True for a control feed of the party."""
+        """True for a feed of the party that has a branch of control."""
         return self._machine.is_control(feed)
+
+    def is_control_block(self, entry: Entry) -> bool:
+        """True if an entry names a block of control that is delivered or shown."""
+        return self._machine.standing(entry) is not Standing.WAITING
 
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""

@@ -110,8 +110,9 @@ def find_at_cut(store: FeedReader, bounds: Bounds) -> Candidates:
 
 
 def _is_control(store: FeedReader, feed: bytes) -> bool:
+    """True for a control feed. One that was forked at its beginning may have a branch of data as well."""
     try:
-        return store.first_kind(feed) is Kind.CREDENTIAL
+        return store.first_kind(feed) is Kind.CREDENTIAL and store.record(feed).valid_length > 0
     except UnknownFeed:
         return False
 

@@ -19,6 +19,8 @@ from antiphon.feed.branches import Branches
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Entry, Kind
+from antiphon.feed.span import Span
+from antiphon.feed.store.ingest import begins_control
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.ports import Authority, LaneState
@@ -92,13 +94,18 @@ class Delivery:
         end = min(record.valid_length, self._ends.get(record.feed, NO_END))
         start = max(record.start, taken, end)
         for span in self._store.held(record.feed, start, record.length) if start < record.length else ():
-            self.branches.add_span(span)
+            self._take_branch(span)
         if record.branches != (0 if known is None else known.branches):
             spans = self._spans.setdefault(record.feed, {})
             for span in self._store.branches(record.feed, spans):
                 spans[span.hash_at(span.end - 1)] = span.first
-                self.branches.add_span(span)
+                self._take_branch(span)
         self._branched[record.feed] = record.length if end < record.length else 0, record
+
+    def _take_branch(self, span: Span) -> None:
+        """Take a span of a branch, unless that is one of control: those are a matter of the authority alone."""
+        if not begins_control(span):
+            self.branches.add_span(span)
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""
@@ -205,10 +212,14 @@ class Delivery:
         return passes
 
     def _standing(self, control: dict[bytes, int], entry: Entry) -> Standing:
-        """Compare an advance entry with the feed that it names; note its seq in `control` if that is a control feed."""
-        if self._authority.is_control(entry.feed):
+        """Compare an advance entry with the feed that it names; note its seq in `control` if it names a control block.
+
+        A feed may have branches of both kinds. The block that an entry names is on one of them.
+        """
+        found = self._authority.standing(entry)
+        if found is not Standing.WAITING:
             control[entry.feed] = entry.seq
-            return self._authority.standing(entry)
+            return found
         lane = self.lanes.get(entry.feed)
         if lane is None:
             return Standing.WAITING

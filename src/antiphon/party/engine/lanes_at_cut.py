@@ -25,9 +25,9 @@ def advances(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[
 
 
 def lanes_at(
-    store: FeedReader, is_control: Callable[[bytes], bool], base: EpochBase | None, cut: Mapping[bytes, int]
+    store: FeedReader, is_control: Callable[[Entry], bool], base: EpochBase | None, cut: Mapping[bytes, int]
 ) -> list[LaneState]:
-    """Rebuild the lanes at a cut, on top of the previous epoch."""
+    """Rebuild the lanes at a cut, on top of the previous epoch. `is_control` knows entries for control blocks."""
     found = []
     for number, (feed, length) in enumerate(sorted(cut.items()), start=1):
         known = base.feeds.get(feed) if base is not None else None
@@ -40,7 +40,7 @@ def lanes_at(
             state.segments.see(start, known.control)
         lane = Lane(state)
         for seq, entries in advances(store, feed, start, length):
-            control = {entry.feed: entry.seq for entry in entries if is_control(entry.feed)}
+            control = {entry.feed: entry.seq for entry in entries if is_control(entry)}
             if control:
                 lane.see(seq, control)
         if length > start:

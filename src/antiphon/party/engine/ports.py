@@ -81,7 +81,10 @@ class Authority(EpochJudge, Known, Protocol):
         """Return the feeds whose messages are delivered, whether or not they count."""
 
     def is_control(self, feed: bytes) -> bool:
-        """True for a control feed of the party."""
+        """True for a feed of the party that has a branch of control."""
+
+    def is_control_block(self, entry: Entry) -> bool:
+        """True if an entry names a block of control that is delivered or shown."""
 
     def standing(self, entry: Entry) -> Standing:
         """Check an advance entry about a control feed."""

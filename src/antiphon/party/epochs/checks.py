@@ -127,5 +127,5 @@ def _covered(engine: Engine, declared: Declared, reach: Mapping[bytes, int], fee
     """True if a block that was seen is in the epoch, or is on a branch: beyond a fork, or beyond what is delivered."""
     if seq >= min(reach[feed], engine.authority.fork_end(feed)):
         return True
-    held = declared.control.includes(feed, seq)
-    return held if engine.authority.is_control(feed) else seq < declared.cut.get(feed, 0)
+    in_control = engine.authority.is_control(feed) and declared.control.includes(feed, seq)
+    return in_control or seq < declared.cut.get(feed, 0)  # a feed may have branches of both kinds

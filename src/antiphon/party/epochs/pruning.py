@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob
 from antiphon.feed.block import BodyState
+from antiphon.feed.header import Kind
 from antiphon.party.engine.epoch_base import EpochBase
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def erase_bodies(party: PartyProcessor) -> int:
     branched = {record.feed for record in records if record.branches}
     count = 0
     for feed, seqs in covered.items():
-        for seq in seqs:
-            if seq in held.get(feed, ()) and party.store.block(feed, seq).state is BodyState.PRESENT:
+        data = bool(seqs) and feed in held and party.store.first_kind(feed) is not Kind.CREDENTIAL
+        for seq in seqs if data else ():
+            if seq in held[feed] and party.store.block(feed, seq).state is BodyState.PRESENT:
                 party.store.erase(feed, seq)
                 count += 1
         if seqs and feed in branched:  # a genesis of a branch inside the cut begins nothing any more

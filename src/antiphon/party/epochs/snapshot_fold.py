@@ -439,7 +439,8 @@ class EpochFold:
                 yield feed, FeedCut(0, bytes(HASH_SIZE), 0, 0, Timeframe()).encode()
             else:
                 last = self._store.block(feed, length - 1)
-                seen = Timeframe(lane.seen_at(length - 1))
+                # What the cut holds is data. A branch of control of such a feed is known to some peers, and void.
+                seen = Timeframe({at: seq for at, seq in lane.seen_at(length - 1).items() if at not in self._plan.cut})
                 yield feed, FeedCut(length, last.hash, last.lamport, last.created_ms, seen).encode()
 
 

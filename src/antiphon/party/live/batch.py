@@ -288,7 +288,7 @@ class Batch:
 
     def _accept(self, written: Written) -> None:
         state, authority = self._lane.state, self._engine.authority
-        control = {entry.feed: entry.seq for entry in written.advance if authority.is_control(entry.feed)}
+        control = {entry.feed: entry.seq for entry in written.advance if authority.is_control_block(entry)}
         if control:
             self._lane.see(written.first, control)
         state.position = written.first + len(written)

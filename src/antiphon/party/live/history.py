@@ -224,7 +224,7 @@ def _fold_upto(
         engine.party,
         plan,
         None if base is None else _PatchedBase(base, data),
-        lanes_at(engine.store, engine.authority.is_control, base, cut),
+        lanes_at(engine.store, engine.authority.is_control_block, base, cut),
         None,
         engine.store,
         engine.models,

@@ -193,7 +193,7 @@ class _Recomputation:
             self._given.party,
             plan,
             base,
-            lanes_at(store, authority.is_control, base, plan.cut),
+            lanes_at(store, authority.is_control_block, base, plan.cut),
             None,
             store,
             self._given.models,

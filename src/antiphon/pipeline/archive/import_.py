@@ -34,7 +34,7 @@ from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.ingest import Base
+from antiphon.feed.store.ingest import Base, begins_control
 from antiphon.feed.store.lock import sync_folder
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
@@ -194,8 +194,10 @@ class _Import:
         return count
 
     def _is_control(self, record: FeedRecord) -> bool:
+        """True for a feed that is taken with the control feeds: its acts, also those of a branch, may name others."""
         with suppress(CorruptBlock):  # raised again when the feed is read
-            return self.feeds.first_kind(record.feed) is Kind.CREDENTIAL
+            held = self.feeds.first_kind(record.feed) is Kind.CREDENTIAL
+            return held or (not record.start and any(map(begins_control, self.feeds.branches(record.feed))))
         return False
 
     def _begin(self, record: FeedRecord, cuts: dict[bytes, FeedCut]) -> Base | None:

@@ -110,7 +110,7 @@ def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
         base = _base(chain[number - 2].snapshot if number > 1 else b"", blobs, party, number - 1)
         judge = authority.epoch_judge(epoch.control, epoch.control_hash)
         lanes = []
-        states_at = lanes_at(store, authority.is_control, base, epoch.cut)
+        states_at = lanes_at(store, authority.is_control_block, base, epoch.cut)
         for state in states_at:
             voids, authors = ranges_of(Lane(state), judge, state.position)
             places = (state.base, state.base, state.position, state.position, state.position)
@@ -164,7 +164,7 @@ def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     with open_feeds(plan.home) as store, open_blobs(plan.home) as blobs, closing(_Recorder(blobs)) as overlay:
         base = _base(plan.base, overlay, plan.party, plan.number)
         _, authority = _party(store, plan.party)
-        lanes = lanes_at(store, authority.is_control, base, plan.epoch.cut)
+        lanes = lanes_at(store, authority.is_control_block, base, plan.epoch.cut)
         judge = authority.epoch_judge(plan.epoch.control, plan.epoch.control_hash)
         made = _Trees(rows, plan.party, plan.epoch, base, lanes, None, store, ModelFactory(), judge, overlay).run()
         yield from _batches(overlay, made.cid)
