@@ -76,6 +76,22 @@ def test_a_write_that_failed_leaves_no_trace_of_a_branch(peers: Peers, monkeypat
     works(peers)
 
 
+def test_control_blocks_that_a_fork_takes_back_keep_nobody_from_writing(peers: Peers) -> None:
+    """Bob has delivered twenty acts of Mallory's, and then sees that she forked before them: they do not count now."""
+    mallory = Equivocator(peers)
+    _, bob, _ = peers.all
+    note(bob, "early")
+    writer, other = mallory.control(1), mallory.control(2)
+    bob.take([mallory.admits(writer, f"guest {count}") for count in range(20)])
+    bob.party.process()
+    bob.take([mallory.admits(other, "another guest")])
+    stamp = note(bob, "late").edit("set", "body", "and no MovedOn")
+    blocks = [bob.store.block(stamp.feed, seq) for seq in range(stamp.seq + 1)]
+    seen = [entry.seq for block in blocks for entry in block.advance if entry.feed == writer.pair.key]
+    assert max(seen) < writer.record.length - 20
+    works(peers)
+
+
 def test_who_was_given_a_branch_gives_it_on(peers: Peers) -> None:
     """Bob refers to b, gives Carol headers and block, and is lost; Dave gets it from Carol."""
     show_bob_another(peers)

@@ -251,6 +251,11 @@ class Delivery:
         """Return the last delivered seq of each data feed."""
         return Timeframe({feed: lane.state.position - 1 for feed, lane in self.lanes.items() if lane.state.position})
 
+    @property
+    def lamport(self) -> int:
+        """The greatest lamport of all delivered messages. Control blocks have theirs: a fork may take some back."""
+        return max((lane.state.lamport for lane in self.lanes.values()), default=0)
+
     def wanted(self) -> Iterator[Entry]:
         """Yield the blocks, perhaps of other branches, that are missing for waiting blocks to be delivered."""
         for feed in sorted(self.lanes.keys() & self._queue.waits_for.keys()):

@@ -90,7 +90,7 @@ class Engine:
         self.delivery = Delivery(store, authority, items.lanes())
         self._branch_geneses = BranchGeneses(store)
         self._messages = MessageLookup(store, self.delivery)
-        self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
+        self.lamport = self.delivery.lamport  # kept here, since there may be many lanes
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
         self.broken = ""  # why memory and item store have parted; "" if they have not
         # The lanes as last saved. One without a mark has no row, and needs none until something happened in it.
@@ -184,7 +184,6 @@ class Engine:
             self._rejudge.look_for_bodies()
         if news or self._fresh:
             self._fresh = False
-            self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
             self.delivery.wake_for_control()
             self._rejudge.judge_again()
         if self.models.keys != self._known_models:

@@ -102,8 +102,7 @@ class Rejudge:
         else:
             last = self._engine.store.block(state.feed, end - 1)
             state.lamport, state.hash = last.lamport, last.hash
-        lamports = [known.state.lamport for known in self._engine.delivery.lanes.values()]
-        self._engine.lamport = max([*lamports, *(entry.lamport for entry in self._engine.authority.entries())])
+        self._engine.lamport = self._engine.delivery.lamport
         self._engine.refold_all(spoilt)
 
     def _batch_start(self, feed: bytes, end: int) -> int:
