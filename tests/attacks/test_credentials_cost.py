@@ -5,35 +5,17 @@ The work is counted in function calls, so that these tests do not depend on the 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
+from tests.attacks.work import GROWTH_MAX, calls
 
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import FeedEnd, Policy, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
-GROWTH_MAX = 2.4
 TEAM = pair_of("team")
 Attack = Callable[[int, Actor, Actor, Actor], None]
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Run something, and count the functions that it calls."""
-    count = 0
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def group_grants_of_the_founder(count: int, mallory: Actor, alice: Actor, bob: Actor) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.attacks.work import GROWTH_MAX, calls
 from tests.budget import budget
 from tests.halo.test_convergence import GROUPS, Crowd, Script, Step, shuffled
 from tests.halo.test_forked_convergence import Forked
@@ -26,7 +27,7 @@ from antiphon.halo.control.kept_codec import decode_kept, encode_kept
 from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, Policy, Role
+from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, MemberAdmission, Policy, Role
 from antiphon.testing.parties import Actor, pair_of
 
 LIMITS = ("DEVICE_FEEDS_MAX", "IDENTITY_DEVICES_MAX", "GIVEN_MAX", "EDITOR_ADMISSIONS_MAX")
@@ -217,6 +218,35 @@ def test_barren_acts_are_let_go_and_live_ones_stay() -> None:
     assert machine.state() == before
     assert machine.names(pair_of("nobody 3").key), "void grants name their subjects all the same"
     assert machine.keeping.kept() is None, "so few are not worth keeping"
+
+
+def work_of_opening(count: int) -> int:
+    """Return the work of opening a party with void grants, each of which has an entry, and so is a step of its own."""
+    script = Hostile()
+    alice, dave = script.actors[0], script.actors[3]
+    alice.hear(dave)
+    for number in range(count):
+        alice.write(Policy(keep_epochs=number % 7))
+        grant = MemberAdmission(pair_of(f"nobody {number}").key, frozenset({Role.OWNER}))
+        dave.write(grant, seen=[alice.written[-1].entry])
+    feeds = script.rehearsal.blocks()
+    before = keeping(script, feeds)
+    for blocks in feeds.values():
+        before.add(blocks)
+    resumed = keeping(script, feeds, kept_of(before))
+    mine = dave.control.key
+    for feed, blocks in feeds.items():
+        if feed != mine:
+            resumed.add(blocks)
+    work = calls(lambda: resumed.resume(FeedRecord(mine, resumed.party, length=len(feeds[mine]))))
+    assert resumed.keeping.count == count
+    assert resumed.state() == before.state()
+    return work
+
+
+def test_an_opening_takes_work_in_proportion_to_what_was_kept() -> None:
+    """Each step looked again at what all steps before it had named."""
+    assert work_of_opening(400) <= GROWTH_MAX * work_of_opening(200)
 
 
 # -- bytes

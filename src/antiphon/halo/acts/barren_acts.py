@@ -22,6 +22,7 @@ from antiphon.halo.credentials.claims import FeedAdmission, GroupAdmission, Memb
 
 KEY_SIZE = 32
 Seqs = npt.NDArray[np.int64]
+NO_SEQS: Seqs = np.zeros(0, dtype=np.int64)
 
 
 class BarrenKind(enum.IntEnum):

@@ -12,7 +12,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock
 from antiphon.feed.header import NO_HASH, Entry, Flag
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import BarrenActs
+from antiphon.halo.acts.barren_acts import NO_SEQS, BarrenActs, Seqs
 from antiphon.halo.control.kept_lane import KeptLane
 
 _T = TypeVar("_T")
@@ -98,6 +98,7 @@ class ControlLane:
     steps: list[int] = field(default_factory=lambda: [0])  # first blocks of the batches that have some, and 0
     swept: int = 0  # up to here, barren acts were looked for
     kept: KeptLane | None = None  # what was found out about its blocks before this machine was made
+    unread: Seqs = field(default_factory=lambda: NO_SEQS)  # seqs of the acts of those that are read from their blocks
     seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
     held: int = 0  # blocks added, also those beyond a fork
@@ -111,7 +112,7 @@ class ControlLane:
     @property
     def head(self) -> bytes:
         """The hash of the last delivered block."""
-        return self.acts[-1].hash if self.acts else NO_HASH
+        return self.blocks[self.position - 1].hash if self.position else NO_HASH
 
     def batch(self) -> Sequence[Block]:
         """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""

@@ -7,6 +7,7 @@ docs/design/parties.md has the rule, and why no answer changes by it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +20,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, Place, advance, read_history
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
+from antiphon.halo.acts.barren_acts import GRANTS, NO_SEQS, BarrenActs, BarrenKind, row_of
 from antiphon.halo.control.control_lane import ControlLane
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
 from antiphon.halo.credentials.claims import Continuation, FeedAdmission, GroupAdmission, MemberAdmission, Policy
@@ -80,7 +81,8 @@ class Keeping:
         lane.swept = kept.length
         self._let_go(lane)
         lane.blocks.extend([None] * kept.length)
-        for start, stop in _ranges(kept.needed()):
+        lane.unread = kept.read()
+        for start, stop in _ranges(kept.needed(lane.unread)):
             for block in self.source(lane.feed, start, stop):
                 lane.blocks.put(block.seq, block)
         lane.blocks.put(last.seq, last)
@@ -97,8 +99,8 @@ class Keeping:
         for seq in _between(lane.heads, start, stop):
             advance(lane.seen, lane.blocks[seq])
         acts = {act.stamp.seq: act for act in kept.admissions.between(lane.feed, lane.seen, start, stop)}
-        read = kept.read()
-        for low, high in _ranges(read[np.searchsorted(read, start) : np.searchsorted(read, stop)].tolist()):
+        first, last = np.searchsorted(lane.unread, (start, stop))
+        for low, high in _ranges(lane.unread[first:last].tolist()):
             acts |= {act.stamp.seq: act for act in self._acts(lane, low, high)}
         if not start and lane.opening is not None:
             acts[0] = replace(lane.opening, place=Place(lane.feed, 0, lane.seen.at(0)))
@@ -106,7 +108,7 @@ class Keeping:
         found = [act for _, act in sorted(acts.items())]
         authority.add_range(found, kept.barren, start, stop)
         if stop == kept.length:
-            lane.kept = None
+            lane.kept, lane.unread = None, NO_SEQS
         return found
 
     # -- reading what was let go
@@ -153,12 +155,12 @@ class Keeping:
         for feed, lane in self._lanes.items():
             self.fill(authority, lane, control.get(feed, -1) + 1)
 
-    def named(self, authority: Authority, lane: ControlLane) -> Iterator[bytes]:
-        """Yield the subjects of barren grants of a lane that name somebody: those within the budget."""
+    def named(self, authority: Authority, lane: ControlLane, start: int = 0) -> Iterator[bytes]:
+        """Yield the subjects of barren grants of a lane, from a block on, that name somebody: within the budget."""
         barren = lane.barren
         if barren is not None:
             for low, high in authority.budgets.counting(lane.feed, BarrenKind.MEMBER):
-                yield from map(barren.key, barren.those(GRANTS, low, min(high, lane.position)))
+                yield from map(barren.key, barren.those(GRANTS, max(low, start), min(high, lane.position)))
 
     def barren(self) -> Iterator[Act]:
         """Yield the acts that were set aside, read again."""
@@ -313,7 +315,8 @@ def _end(act: Act) -> int:
 
 
 def _between(seqs: Sequence[int], start: int, stop: int) -> list[int]:
-    return [seq for seq in seqs if start <= seq < stop]
+    """Return the seqs, of an ascending list, in [start, stop)."""
+    return list(seqs[bisect_left(seqs, start) : bisect_left(seqs, stop)])
 
 
 def _ranges(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:

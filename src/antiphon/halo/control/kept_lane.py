@@ -96,9 +96,9 @@ class KeptLane:
     heads: Seqs  # blocks with advance entries: they are delivered when what they name is
     steps: Seqs  # first blocks of the batches that have some of those, and 0
 
-    def needed(self) -> list[int]:
+    def needed(self, read: Seqs) -> list[int]:
         """Return the seqs of the blocks that must be read: those with such acts, or with advance entries."""
-        found = np.sort(np.concatenate((self.read(), self.heads)))
+        found = np.sort(np.concatenate((read, self.heads)))
         seqs: list[int] = found[np.diff(found, prepend=-1) > 0].tolist()
         return seqs
 

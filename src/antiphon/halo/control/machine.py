@@ -336,7 +336,7 @@ class PartyMachine(PartyAnswers):
                 return
             self._aside += lane.position - before - len(acts)
             self._learn(acts)
-            self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane)))
+            self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane, before)))
             yield lane.feed
 
     def passes(self, lane: ControlLane, block: Block) -> bool:

@@ -68,8 +68,12 @@ class Budgets:
         for given, says, most in counted:
             fresh = barren.seqs_of(says, start, stop)
             if fresh:
-                given[barren.feed] = sorted([*given[barren.feed], *fresh])
-                self.exhausted = self.exhausted or len(given[barren.feed]) > most
+                known = given[barren.feed]
+                is_sorted = not known or known[-1] < fresh[0]
+                known += fresh
+                if not is_sorted:
+                    known.sort()
+                self.exhausted = self.exhausted or len(known) > most
 
     def open(self, feed: bytes, owner: Owner) -> bool:
         """Count a feed. True if its device, or its identity, has more than counts, so that others may count no more."""

@@ -23,13 +23,14 @@ class FeedOwners:
         self.controls: dict[bytes, Owner] = {}
         self.admitted: dict[bytes, list[Owner]] = defaultdict(list)  # every admission of a data feed, oldest first
         self._spent: list[Act] = []  # admissions beyond what their feeds may give, as it is now
-        self._aside: list[tuple[BarrenActs, int, int]] = []  # such admissions that are kept as columns
+        self._aside: dict[bytes, tuple[BarrenActs, int, int]] = {}  # by feed: such admissions, kept as columns
         self._recalled: set[tuple[bytes, int]] = set()  # those of them that count again
 
     def set_aside(self, barren: BarrenActs, start: int, stop: int) -> None:
         """Take barren acts of a feed, in [start, stop). Admissions that are within the budget now are recalled."""
         if barren.those(ADMISSIONS, start, stop):
-            self._aside.append((barren, start, stop))
+            _, first, last = self._aside.get(barren.feed, (barren, start, stop))
+            self._aside[barren.feed] = barren, min(first, start), max(last, stop)
             self._recall(barren, start, stop)
 
     def _recall(self, barren: BarrenActs, start: int, stop: int) -> None:
@@ -75,7 +76,7 @@ class FeedOwners:
 
     def renew(self) -> None:
         """Look again at admissions that were beyond a budget: it counts from another epoch on."""
-        for aside in self._aside:
+        for aside in self._aside.values():
             self._recall(*aside)
         spent, self._spent = self._spent, []
         for act in spent:
