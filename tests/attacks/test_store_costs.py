@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 from tests.attacks.survival import Attack, Scene
-from tests.attacks.test_credentials_cost import calls
 from tests.attacks.test_memory import kept
 from tests.attacks.test_survival import much_seen, narrowed_groups, void_policies
+from tests.attacks.work import GROWTH_MAX, calls
 from tests.party.epochs.epoch_acts import member
 
 from antiphon.halo.control.control_feeds import fold_control_feeds
@@ -22,7 +22,6 @@ from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import Policy
 from antiphon.testing.peers import Peer
 
-GROWTH_MAX = 2.4
 MEMORY_MAX = 10  # bytes for each further byte received
 
 
