@@ -142,7 +142,7 @@ def _go_on(scene: Scene) -> None:
 def lost(peer: Peer, scene: Scene) -> list[str]:
     """What is void, refused or waits here of feeds that an honest member writes."""
     honest = {record.feed for one in scene.peers.all for record in one.store.feeds(peer.party.key) if record.writable}
-    void = [(void.stamp.feed, void.reason) for void in member(peer).state.voids]
+    void = [(void.stamp.feed, void.reason) for void in member(peer).voids]
     refused = [(row.feed, f"{row.seq}: {row.reason}") for row in peer.party.refused()]
     waiting = [(feed, "waits") for feed in waits(peer)]
     return [f"{feed.hex()[:8]} {why}" for feed, why in (*void, *refused, *waiting) if feed in honest]

@@ -164,3 +164,30 @@ def test_forks_that_are_known_are_not_looked_at_with_each_act(peers: Peers, monk
     for number in range(COUNT):
         member(alice).admit(pair_of(f"guest {number}").key, [Role.READER])
     assert looks["round_forks"] < COUNT // 2
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_an_admission_beyond_a_budget_tells_nobody_of_a_feed(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch, aside: bool
+) -> None:
+    """So the same admission on a branch is repeated: once, and whether or not the first was set aside."""
+    monkeypatch.setattr(budgets, "GIVEN_MAX", 4)
+    mallory, (alice, _) = Equivocator(peers), peers.all
+    word = member(mallory.peer).vouch(mallory.peer.identity)
+    pairs = [pair_of(f"data {number}") for number in range(5)]
+    claims = [FeedAdmission(pair.key, FeedKind.DATA, mallory.peer.key, mallory.peer.device.key, word) for pair in pairs]
+    control = mallory.control(seed=1)
+    spans = [mallory.say(control, claim, pairs=(pair,)) for claim, pair in zip(claims, pairs, strict=True)]
+    other = control.fork(seed=2)
+    alice.take([*spans, mallory.say(control, claims[-1], pairs=(pairs[-1],))])
+    alice.store.ingest_branch([mallory.admits(other, "nobody")])
+    alice.party.process()
+    machine = member(alice).machine
+    if aside:
+        machine.keeping.offer({}, member(alice)._blocks)
+        machine.set_aside(1)
+        assert machine.keeping.count > 0
+
+    assert len(member(alice).publish_forks()) == 2, "the evidence, and the admission"
+    assert pairs[-1].key in machine.authority.feeds.admitted
+    assert member(alice).publish_forks() == []

@@ -45,7 +45,7 @@ def another(rehearsal: Rehearsal, actor: Actor, number: int) -> Actor:
 
 
 def codes(actor: Actor) -> set[Reason | None]:
-    return {code_of(void.reason) for void in actor.state.voids}
+    return {code_of(void.reason) for void in actor.voids}
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_a_reader_that_admits_thousands_of_data_feeds_stops_nobody(peers: Peers)
     assert bytes(feeds[19].key) in alice.lengths()  # it is void, but somebody may have seen it
     admitted = open_feeds(alice, FeedKind.DATA) & {bytes(feed.key) for feed in feeds}
     assert admitted == {bytes(feed.key) for feed in feeds[:DEVICE_FEEDS_MAX]}
-    budget = [void for void in member(alice).state.voids if code_of(void.reason) is Reason.BUDGET]
+    budget = [void for void in member(alice).voids if code_of(void.reason) is Reason.BUDGET]
     assert len(budget) == len(feeds) - DEVICE_FEEDS_MAX
 
     note(alice)

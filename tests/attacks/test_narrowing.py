@@ -77,7 +77,7 @@ def test_a_revoked_editor_stays_out_when_another_who_narrowed_it_ends_its_own_fe
     alice.hear(x)
     assert roles(alice, eve) == set(), "there is no admission with roles left that Alice could name"
     alice.narrow(eve)
-    assert not alice.state.voids
+    assert not alice.voids
     phone = rehearsal.actor("x", "phone")
     phone.hear(alice)
     phone.join()
@@ -99,7 +99,7 @@ def test_a_void_admission_that_comes_back_was_narrowed(tmp_path: Path) -> None:
     tell([alice, x, y])
     assert roles(alice, eve) == set()
     alice.narrow(eve)
-    assert [void.stamp.feed for void in alice.state.voids] == [y.control.key], "Alice's narrowing may take nothing now"
+    assert [void.stamp.feed for void in alice.voids] == [y.control.key], "Alice's narrowing may take nothing now"
     phone = rehearsal.actor("x", "phone")
     phone.hear(alice)
     phone.join()
@@ -117,7 +117,7 @@ def test_whoever_is_out_can_be_revoked_again(tmp_path: Path) -> None:
         peers.sync()
         member(alice).revoke(eve.key)
         peers.sync()
-        assert not member(alice).state.voids
+        assert not member(alice).voids
         member(x).end_device(bytes(x.device.key), x.identity)
         peers.sync()
         alice.restart()
@@ -156,7 +156,7 @@ def test_the_key_of_an_identity_lets_nobody_in() -> None:
     eve.group(eve.identity.key, puppet.identity.key, [eve.identity])
     alice.hear(eve)
     assert roles(alice, puppet) == set()
-    assert [void.reason for void in alice.state.voids] == ["its issuer may not admit this [rights.admits]"]
+    assert [void.reason for void in alice.voids] == ["its issuer may not admit this [rights.admits]"]
     eve.write(GroupAdmission(eve.identity.key, pair_of("team").key, is_group=True), [eve.identity])
     eve.group(pair_of("team").key, puppet.identity.key, [pair_of("team")])
     alice.hear(eve)
@@ -292,7 +292,7 @@ def test_a_revocation_of_many_feeds_keeps_what_they_hold(tmp_path: Path, monkeyp
         for peer in (alice, bob):
             assert peer.party.item(note.id).value == {"title": "Milk"}
             assert member(peer).state.member(mallory.key) is None
-            assert not member(peer).state.voids
+            assert not member(peer).voids
         carries_on(peers, alice, [bob])
 
 
@@ -313,7 +313,7 @@ def test_an_act_that_takes_has_seen_everything(tmp_path: Path, monkeypatch: pyte
             assert control is not None
             assert narrowing.place.reach(bytes(control.feed)) == member(peer).machine.length(bytes(control.feed))
         assert Continuation({}) in [act.claim for act in acts]
-        assert not member(others[0]).state.voids
+        assert not member(others[0]).voids
         carries_on(peers, alice, others[:-1])
 
 

@@ -13,6 +13,7 @@ from antiphon.api.store import Store
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
+from antiphon.halo.acts.act import Void
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, DeviceAdmission, FeedAdmission, FeedKind, MemberAdmission, Policy
@@ -23,9 +24,10 @@ LABEL = "Home"
 
 
 class Found(NamedTuple):
-    """What an opening has found: the state, how many acts are known, and how many it holds as values."""
+    """What an opening has found: the state, what is void, how many acts are known, and how many are held as values."""
 
     state: PartyState
+    voids: tuple[Void, ...]
     known: int
     held: int
 
@@ -67,9 +69,8 @@ def spam(editor: Store) -> None:
 def opened(home: Path) -> Found:
     with antiphon.open(home, epochs=False) as store:
         machine = store.manager.member(store.party(LABEL).key).machine
-        state = machine.state()
-        assert len(state.voids) >= 2 * COUNT
-        return Found(state, machine.act_count, len(machine.acts()))
+        assert len(machine.voids()) >= 2 * COUNT
+        return Found(machine.state(), machine.voids(), machine.act_count, len(machine.acts()))
 
 
 def read_by_opening(home: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -119,6 +120,23 @@ def test_acts_of_others_go_on(home: Path) -> None:
         party.invite(key, Role.READER)
         party.epochs.set_policy(keep_epochs=3)
         party.epochs.declare()
-        before = store.manager.member(party.key).machine.state()
-        assert before.voids, "they are read from the store, as long as it is open"
-    assert opened(home).state == before
+        machine = store.manager.member(party.key).machine
+        before, void = machine.state(), machine.voids()
+    found = opened(home)
+    assert (found.state, found.voids) == (before, void)
+
+
+def test_a_file_that_cannot_be_written_stops_no_party(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    [kept] = home.rglob("*.kept")
+    wanted = opened(home)
+    kept.unlink()
+    blocked = kept.with_name(f"{kept.name}.new")
+    blocked.mkdir()
+    assert opened(home) == wanted
+    assert "cannot be written" in caplog.text
+    assert not kept.exists()
+    blocked.rmdir()
+    kept.mkdir()
+    caplog.clear()
+    assert opened(home) == wanted
+    assert "cannot be read" in caplog.text

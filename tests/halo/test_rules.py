@@ -65,7 +65,7 @@ def test_rule_1_an_equivocator_cannot_make_an_honest_peer_look_like_a_liar() -> 
     alice.machine.add(bob.written)
     assert [waiting.stamp for waiting in alice.machine.waiting()] == [high]
     assert alice.machine.waiting()[0].forked
-    assert not [void for void in alice.state.voids if void.stamp.feed == bob.control.key]
+    assert not [void for void in alice.voids if void.stamp.feed == bob.control.key]
 
     # Evidence of the fork is not enough: nobody believes a lamport. The branch is shown, and Bob's block is in force.
     evidence = fork_of(mallory, other)
@@ -107,7 +107,7 @@ def test_rule_1_an_entry_that_lies_about_a_lamport_ends_its_feed() -> None:
     bob.write(MemberAdmission(pair_of("eve").key, frozenset({Role.READER})), seen=[lie])
     carol.hear(alice, bob)
     assert carol.state.member(pair_of("eve").key) is None
-    assert ["tells a wrong lamport" in void.reason for void in carol.state.voids] == [True]
+    assert ["tells a wrong lamport" in void.reason for void in carol.voids] == [True]
 
 
 # -- rule 4
@@ -134,7 +134,7 @@ def test_rule_4_nobody_admits_a_feed_without_the_feeds_own_signature() -> None:
         credential.read(rehearsal.party.key, signed)
     alice.write_signed(signed)
     assert alice.state.feed(victim.key) is None
-    assert len(alice.state.voids) == 1
+    assert len(alice.voids) == 1
 
 
 # -- rule 7
@@ -190,7 +190,7 @@ def test_rule_7_founders_cannot_be_removed_by_those_they_admitted() -> None:
     carol.narrow(alice, Role.READER)
     alice.hear(bob, carol)
     assert all_roles(alice, alice) == {Role.OWNER}
-    assert len(alice.state.voids) == 2
+    assert len(alice.voids) == 2
 
 
 def test_rule_7_a_promotion_by_a_junior_gives_no_power_over_that_junior() -> None:
@@ -280,7 +280,7 @@ def test_a_credential_that_had_expired_when_written_is_void() -> None:
     alice = rehearsal.founder("alice")
     alice.admit(pair_of("late").key, Role.READER, expires_ms=rehearsal.now_ms)
     assert alice.state.member(pair_of("late").key) is None
-    assert len(alice.state.voids) == 1
+    assert len(alice.voids) == 1
 
 
 # -- data feeds are judged in their own timeframe

@@ -160,7 +160,7 @@ def party(
             {"feed": feed.feed.hex(), "kind": feed.kind.name.lower(), "identity": feed.identity.hex(), "end": feed.end}
             for feed in state.feeds
         ],
-        "void": [{"stamp": str(void.stamp), "reason": void.reason, "code": void.code} for void in state.voids],
+        "void": [{"stamp": str(void.stamp), "reason": void.reason, "code": void.code} for void in machine.voids()],
         "waiting": [str(waiting.stamp) for waiting in machine.waiting()],
     }
 

@@ -325,7 +325,7 @@ def _refused(peer: SimPeer) -> set[Refused]:
 def _uncoded(peer: SimPeer, refused: set[Refused]) -> Iterator[str]:
     """The reasons without a code that a peer gives for anything."""
     reasons = [row.reason for row in refused]
-    reasons += [void.reason for void in peer.member.state.voids]
+    reasons += [void.reason for void in peer.member.voids]
     reasons += [refusal.reason for refusal in peer.store.quarantine().refusals]
     reasons += [blocked.reason for blocked in peer.party.status().blocked]
     return (reason for reason in reasons if code_of(reason) is Reason.OTHER)

@@ -27,6 +27,7 @@ from antiphon.feed.encoder import Append, Draft, build
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
+from antiphon.halo.acts.act import Void
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
@@ -147,6 +148,10 @@ class Actor:
     @property
     def state(self) -> PartyState:
         return self.machine.state()
+
+    @property
+    def voids(self) -> tuple[Void, ...]:
+        return self.machine.voids()
 
     # -- hearing
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,10 @@ from tests.halo.test_convergence import GROUPS, Crowd, Script, Step, shuffled
 from tests.halo.test_forked_convergence import Forked
 
 from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.codec import u64
 from antiphon.core.keys import KeyPair
-from antiphon.feed.block import Block
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.block import Block, BodyState
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.span import Span
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
@@ -27,6 +31,7 @@ from antiphon.halo.control.kept_codec import decode_kept, encode_kept
 from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
 from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, MemberAdmission, Policy, Role
 from antiphon.testing.parties import Actor, pair_of
 
@@ -35,19 +40,32 @@ Feeds = Mapping[bytes, Sequence[Block]]
 
 
 class Hostile(Crowd):
-    """The same with much that is void: without right, beyond budgets, unreadable; and the founder declares epochs."""
+    """The same with much that is void: without right, beyond budgets, unreadable; and the founder declares epochs.
+
+    Strangers open control feeds, and are known only by grants that are void. Owners lose their rights and regain them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strangers = [self.rehearsal.actor(f"stranger {number}") for number in range(8)]
+        for stranger in self.strangers:
+            stranger.join(seen=[])
+            stranger.open_data(data_feed(stranger, 0))
 
     def play(self, step: Step) -> None:
         actor = self.actors[(3, 3, step.actor)[step.actor % 3] % len(self.actors)]  # often an editor
-        kind = step.action % 12
+        kind = step.action % 16
         if kind == 0:
-            self.actors[0].hear(*self.actors)
-            _declare(self.actors[0])
+            known = self.actors if step.number % 2 else self.actors[: 1 + step.other % len(self.actors)]
+            self.actors[0].hear(*known)
+            declare(self.actors[0])
         elif kind < 7 and actor.written:
             if step.number % 3:
                 actor.hear(*self.actors)
             for number in range(1 + step.other % 5):
                 self._abuse(actor, kind, step.number + number)
+        elif 7 <= kind < 11:
+            self._dispute(kind, step)
         else:
             super().play(step)
 
@@ -60,13 +78,28 @@ class Hostile(Crowd):
             tightens = bool(number % 2)
             actor.write(Policy(bool(number % 3), tightens=tightens, cuts=cuts if tightens else {}), size=number % 2)
         elif kind == 3:
-            actor.admit(other, [Role.OWNER, Role.EDITOR][number % 2])
+            named = other if number % 3 == 0 else self.strangers[number % len(self.strangers)]
+            actor.admit(named, [Role.OWNER, Role.EDITOR][number % 2])
         elif kind == 4:
             actor.group(GROUPS[number % 2].key, other.identity.key, [GROUPS[number % 2]] if number % 3 else [])
         elif kind == 5:
             actor.open_data(data_feed(actor, number))
         else:  # the admission of another's data feed, repeated
             actor.write_signed(other.admission(FeedKind.DATA, data_feed(other, number))[1])
+
+    def _dispute(self, kind: int, step: Step) -> None:
+        """Alice has admitted Bob and Carol, in this order: Bob may revoke Carol, and Alice him, from before that."""
+        alice, bob, carol = self.actors[:3]
+        actor = {7: carol, 8: carol, 9: bob, 10: alice}[kind]
+        if step.number % 4:
+            actor.hear(*self.actors)
+        if kind == 7:
+            carol.write(Policy(editors_admit=bool(step.number % 2), keep_epochs=step.number % 5))
+        elif kind == 8:
+            carol.admit(self.strangers[0], Role.EDITOR)
+        else:
+            other = carol if kind == 9 else bob
+            actor.narrow(other, cuts={other.control.key: max(1, len(other.written) - 1 - step.number % 3)})
 
 
 def data_feed(actor: Actor, number: int) -> KeyPair:
@@ -77,7 +110,7 @@ def random_steps(chance: random.Random, most: int) -> list[Step]:
     return [Step(*(chance.randrange(1_000_000) for _ in range(4))) for _ in range(chance.randrange(5, most))]
 
 
-def _declare(founder: Actor) -> None:
+def declare(founder: Actor) -> None:
     machine = founder.machine
     chain, control = machine.epochs(), machine.timeframe()
     snapshot = bytes(Cid.of(bytes([chain.open.number % 256]), DAG_CBOR))
@@ -115,6 +148,7 @@ def answers(script: Script, machine: PartyMachine) -> list[object]:
     chain = machine.epochs()
     return [
         machine.state(),
+        machine.voids(),
         machine.act_count,
         sorted(machine.data_feeds()),
         sorted(machine.known_feeds.named),
@@ -126,6 +160,7 @@ def answers(script: Script, machine: PartyMachine) -> list[object]:
         [machine.author(feed, 0, seen) for feed in data],
         [machine.roles_of(actor.identity.key) for actor in script.actors],
         [machine.authority.was_granted(actor.identity.key) for actor in script.actors],
+        sorted(act.hash for act in (*machine.acts(), *machine.keeping.aside())),
         [machine.at(epoch.control, epoch.control_hash).policy(machine.everything()) for epoch in chain.final],
     ]
 
@@ -162,41 +197,75 @@ def test_what_is_set_aside_or_kept_changes_no_answer(seed: int) -> None:
             assert answers(script, resumed) == wanted
 
 
+class ForkedHostile(Forked, Hostile):
+    """The same, until Bob signs two histories. Epochs are declared on top of each, and void acts have seen them."""
+
+    def apart(self, step: Step) -> None:
+        """One step of somebody, who hears only those of the same half."""
+        bob, side = (self.one, 0) if step.number % 2 else (self.two, 1)
+        half = [bob, *(actor for at, actor in enumerate(self.actors) if actor is not self.one and at % 2 == side)]
+        actor = half[step.actor % len(half)]
+        for mate in half:
+            if mate.control.key != actor.control.key:
+                actor.machine.add(mate.written[actor.machine.length(mate.control.key) :])
+        if step.action % 3 == 0:
+            bob.admit(half[step.other % len(half)], [Role.OWNER, Role.EDITOR][step.other % 2])
+        elif step.action % 3 == 1 and actor.written:
+            if actor is self.actors[0] or step.number % 3 == 0:
+                declare(actor)
+            for number in range(1 + step.other % 3):
+                self._abuse(actor, 1 + step.action // 3 % 6, step.number + number)
+        else:
+            super().apart(step)
+
+
+def branched(script: Forked, chance: random.Random, kept: Iterable[KeptLane], *, aside: bool) -> PartyMachine:
+    """A machine that gets everything in some order; either branch may be the one that it holds."""
+    main, other = (script.one, script.two) if chance.random() < 0.5 else (script.two, script.one)
+    feeds: dict[bytes, Sequence[Block]] = {
+        actor.control.key: tuple(actor.written) for actor in script.actors if actor is not script.one
+    }
+    feeds[main.control.key] = tuple(main.written)
+    machine = keeping(script, feeds, kept)
+    order = [feed for feed, blocks in feeds.items() for _ in blocks]
+    chance.shuffle(order)
+    shown: list[Span] = [span for span in other.raw if span.first >= script.fork]
+    chance.shuffle(shown)
+    early = chance.randrange(len(shown) + 1) if chance.random() < 0.5 else 0  # shown before histories
+    for span in shown[:early]:
+        machine.show(span)
+    feed_in(machine, feeds, order, chance if aside else None)
+    for span in shown[early:]:
+        machine.show(span)
+        if aside and chance.random() < 0.3:
+            machine.set_aside(1)
+    return machine
+
+
 @pytest.mark.slow
 @settings(max_examples=budget(20, 1000), deadline=None)
-@given(st.integers(0, 2**32))
-def test_forks_find_what_was_set_aside(seed: int) -> None:
-    with pytest.MonkeyPatch.context() as small:
-        small.setattr("antiphon.halo.control.keeping.FEW", 1)
-        chance, script = random.Random(seed), Forked()
+@given(st.integers(0, 2**32), st.booleans())
+def test_forks_find_what_was_set_aside(seed: int, small: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in LIMITS if small else ():
+            if name != "GIVEN_MAX":  # what is named beyond a fork, and beyond it, depends on what came first
+                patch.setattr(f"antiphon.halo.rights.budgets.{name}", 2)
+        patch.setattr("antiphon.halo.control.keeping.FEW", 1)
+        chance, script = random.Random(seed), ForkedHostile()
         for step in random_steps(chance, 15):
             script.play(step)
         for number in range(3):  # without entries, so that nothing was seen: void for ever
             script.one.write(Policy(keep_epochs=number), seen=[])
         script.part()
-        for step in random_steps(chance, 15):
+        for step in random_steps(chance, 25):
             script.apart(step)
-        wanted = script.states(chance)
+        wanted = answers(script, branched(script, chance, [], aside=False))
         kept: list[KeptLane] = []
         for _ in range(3):
-            main, other = (script.one, script.two) if chance.random() < 0.5 else (script.two, script.one)
-            feeds: dict[bytes, tuple[Block, ...]] = {
-                actor.control.key: tuple(actor.written) for actor in script.actors if actor is not script.one
-            }
-            feeds[main.control.key] = tuple(main.written)
-            machine = keeping(script, feeds, kept)
-            order = [feed for feed, blocks in feeds.items() for _ in blocks]
-            chance.shuffle(order)
-            feed_in(machine, feeds, order, chance)
-            shown: list[Span] = [span for span in other.raw if span.first >= script.fork]
-            chance.shuffle(shown)
-            for span in shown:
-                machine.show(span)
-                if chance.random() < 0.3:
-                    machine.set_aside(1)
-            assert machine.state() == wanted
-            assert machine.waiting() == ()
+            machine = branched(script, chance, kept, aside=True)
+            assert answers(script, machine) == wanted
             kept = kept_of(machine)
+            assert answers(script, machine) == wanted
 
 
 def test_barren_acts_are_let_go_and_live_ones_stay() -> None:
@@ -210,12 +279,12 @@ def test_barren_acts_are_let_go_and_live_ones_stay() -> None:
     feeds = script.rehearsal.blocks()
     machine = keeping(script, feeds)
     feed_in(machine, feeds, [feed for feed, blocks in feeds.items() for _ in blocks], None)
-    before, count = machine.state(), machine.act_count
+    before, count = (machine.state(), machine.voids()), machine.act_count
     machine.set_aside(1)
     assert machine.keeping.count == 10
     assert len(machine.acts()) == count - 10
     assert machine.act_count == count
-    assert machine.state() == before
+    assert (machine.state(), machine.voids()) == before
     assert machine.names(pair_of("nobody 3").key), "void grants name their subjects all the same"
     assert machine.keeping.kept() is None, "so few are not worth keeping"
 
@@ -247,6 +316,162 @@ def work_of_opening(count: int) -> int:
 def test_an_opening_takes_work_in_proportion_to_what_was_kept() -> None:
     """Each step looked again at what all steps before it had named."""
     assert work_of_opening(400) <= GROWTH_MAX * work_of_opening(200)
+
+
+def test_a_new_count_of_a_budget_names_whom_acts_that_were_set_aside_admit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 3)
+    script = Script()
+    alice, dave, stranger = script.actors[0], script.actors[3], pair_of("stranger").key
+    for number in range(3):
+        dave.admit(pair_of(f"nobody {number}").key, Role.OWNER)
+    alice.hear(dave)
+    declare(alice)
+    dave.admit(stranger, Role.OWNER)
+    feeds = script.rehearsal.blocks()
+    machine = keeping(script, feeds)
+    for feed, blocks in feeds.items():
+        machine.add(blocks[:-1] if feed == alice.control.key else blocks)
+    machine.set_aside(1)
+    assert machine.keeping.count == 4
+    assert not machine.names(stranger)
+    machine.add(alice.written[-1:])
+    assert machine.names(stranger)
+
+
+def test_a_policy_is_not_set_aside_if_its_writer_may_regain_the_right() -> None:
+    script = Script()
+    alice, bob, carol = script.actors[:3]
+    carol.write(Policy(keep_epochs=7))
+    bob.hear(carol)
+    bob.narrow(carol, cuts={carol.control.key: 1})
+    feeds = script.rehearsal.blocks()
+    machine = keeping(script, feeds)
+    for blocks in feeds.values():
+        machine.add(blocks)
+    assert len(machine.voids()) == 1
+    machine.set_aside(1)
+    alice.hear(bob, carol)
+    alice.narrow(bob, cuts={bob.control.key: 1})
+    machine.add(alice.written[-1:])
+    assert machine.state().policy.keep_epochs == 7
+
+
+def test_an_epoch_on_another_branch_finds_what_was_set_aside() -> None:
+    """An act has seen one branch of a feed, and gives nothing by it; an epoch holds the other, by which it does."""
+    script = Forked()
+    alice, bob, carol, dave = script.actors[:4]
+    script.part()
+    script.two.admit(dave, Role.OWNER)
+    bob.admit(pair_of("guest").key, Role.READER)
+    dave.machine.add(bob.written[dave.machine.length(bob.control.key) :])
+    dave.write(Policy(keep_epochs=7))
+    tips: dict[bytes, Block] = {actor.control.key: actor.written[-1] for actor in (alice, script.two, carol, dave)}
+    control = Timeframe({feed: block.seq for feed, block in tips.items()})
+    digest = sha256(b"antiphon.control.v1")
+    for feed, seq in control.items():
+        digest.update(feed + u64(seq) + tips[feed].hash)
+    snapshot = bytes(Cid.of(b"", DAG_CBOR))
+    claim = EpochGenesis(0, 1, b"", {}, control, snapshot, 5, control_hash=digest.digest())
+    alice.write(claim, seen=[block.entry for feed, block in tips.items() if feed != alice.control.key])
+
+    feeds: dict[bytes, Sequence[Block]] = {
+        actor.control.key: tuple(actor.written) for actor in (alice, bob, carol, dave)
+    }
+    machines = []
+    for aside in (False, True):
+        machine = keeping(script, feeds)
+        for feed, blocks in feeds.items():
+            machine.add(blocks[:-1] if feed == alice.control.key else blocks)
+        if aside:
+            machine.set_aside(1)
+            assert machine.keeping.count == 1
+        for span in script.two.raw[script.fork :]:
+            machine.show(span)
+        machine.add(alice.written[-1:])
+        [epoch] = machine.epochs().final
+        policy = machine.at(epoch.control, epoch.control_hash).policy(machine.everything())
+        assert policy.keep_epochs == 7
+        hashes = sorted(act.hash for act in machine.acts())
+        machines.append((machine.epochs(), machine.state(), machine.voids(), hashes))
+    assert machines[0] == machines[1]
+
+
+def test_a_narrowing_comes_after_somebody_has_asked_about_acts_that_are_set_aside() -> None:
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    for number in range(3):
+        dave.admit(pair_of(f"nobody {number}").key, Role.OWNER)
+    feeds = script.rehearsal.blocks()
+    machine = keeping(script, feeds)
+    for blocks in feeds.values():
+        machine.add(blocks)
+    machine.set_aside(1)
+    assert machine.keeping.count == 3
+    void = machine.voids()
+    assert len(void) == 3
+    alice.hear(*script.actors)
+    alice.narrow(bob)
+    machine.add(alice.written[machine.length(alice.control.key) :])
+    assert machine.state() == alice.state
+    assert machine.voids() == alice.voids == void
+
+
+def test_an_act_without_its_body_is_not_void_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one that has seen it: the body may come."""
+    monkeypatch.setattr("antiphon.halo.control.keeping.FEW", 1)
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    alice.admit(dave, Role.OWNER)
+    dave.hear(alice)
+    dave.write(Policy(keep_epochs=7))
+    dave.write(Policy(keep_epochs=8))
+    dave.hear(*script.actors)
+    feeds = script.rehearsal.blocks()
+    for actor, seq in ((dave, 1), (alice, len(alice.written) - 1)):
+        poor = dict(feeds)
+        found = poor[actor.control.key]
+        bare = replace(found[seq], body=None, state=BodyState.LEFT_OUT)
+        poor[actor.control.key] = (*found[:seq], bare, *found[seq + 1 :])
+        machine = keeping(script, poor)
+        for blocks in poor.values():
+            machine.add(blocks)
+        assert machine.state().policy.keep_epochs != 8 or actor is dave
+        resumed = keeping(script, feeds, kept_of(machine))
+        feed_in(resumed, feeds, [feed for feed, blocks in feeds.items() for _ in blocks], None)
+        assert resumed.state() == dave.state
+        assert resumed.voids() == dave.voids
+
+
+def test_a_batch_is_read_once_for_all_acts_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    words = [dave.admission(FeedKind.DATA, data_feed(dave, number))[1] for number in range(5)] * 20
+    dave.write_batch(words)
+    alice.hear(dave)
+    declare(alice)
+    dave.write_batch(words)
+    with monkeypatch.context() as small:
+        small.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 40)
+        feeds = script.rehearsal.blocks()
+        machine = keeping(script, feeds)
+        for feed, blocks in feeds.items():
+            machine.add(blocks[:-1] if feed == alice.control.key else blocks)
+        machine.set_aside(1)
+        assert machine.keeping.count == 160
+        count = 0
+        read = credential.read
+
+        def counting(party: bytes, data: bytes) -> credential.Credential:
+            nonlocal count
+            count += 1
+            return read(party, data)
+
+        small.setattr(credential, "read", counting)
+        machine.add(alice.written[-1:])  # an epoch holds the first batch: of the second, 40 count
+        assert len(machine.epochs().final) == 1
+        assert machine.data_feeds()
+        assert count <= len(words) + 1
+        assert len(machine.acts()) == machine.act_count - 160 + 40
 
 
 # -- bytes

@@ -39,7 +39,7 @@ def roles(of: Actor, who: Actor) -> set[Role]:
 
 
 def reasons(actor: Actor) -> list[str]:
-    return [void.reason for void in actor.state.voids]
+    return [void.reason for void in actor.voids]
 
 
 def test_the_founder_owns_the_party() -> None:
@@ -47,7 +47,7 @@ def test_the_founder_owns_the_party() -> None:
     alice = rehearsal.founder("alice")
     assert roles(alice, alice) == {Role.OWNER}
     assert [feed.kind for feed in alice.state.feeds] == [FeedKind.CONTROL]
-    assert not alice.state.voids
+    assert not alice.voids
 
 
 def test_an_admitted_member_opens_a_feed_and_is_seen() -> None:
@@ -71,7 +71,7 @@ def test_a_stranger_opens_no_feed() -> None:
     alice.admit(mallory, Role.READER)  # now it is known, and what it wrote before is void
     assert alice.machine.knows(mallory.control.key)
     assert alice.state.feed(mallory.control.key) is None
-    assert len(alice.state.voids) == 2
+    assert len(alice.voids) == 2
 
 
 def test_an_editor_admits_only_where_the_policy_says_so() -> None:
@@ -134,7 +134,7 @@ def test_a_member_leaves_by_its_own_identitys_word() -> None:
     bob.narrow(bob, signers=[bob.identity], cuts={bob.control.key: 2})
     alice.hear(bob)
     assert roles(alice, bob) == set()
-    assert not alice.state.voids
+    assert not alice.voids
 
 
 def test_a_device_alone_cannot_make_its_identity_leave() -> None:
@@ -285,4 +285,4 @@ def test_what_is_no_credential_is_void_and_hurts_no_other() -> None:
     alice.write_signed(b"")
     alice.admit(pair_of("bob").key, Role.READER)
     assert alice.state.member(pair_of("bob").key) is not None
-    assert len(alice.state.voids) == 1
+    assert len(alice.voids) == 1

@@ -200,7 +200,7 @@ def test_a_second_attestation_in_a_term_is_void_and_visible() -> None:
     bob.write(attestation(genesis))
     meet(alice, bob, carol)
     assert numbers(alice) == []
-    assert any("has attested something else" in void.reason for void in alice.state.voids)
+    assert any("has attested something else" in void.reason for void in alice.voids)
 
 
 def test_an_attestation_is_for_one_genesis_and_not_for_another_with_the_same_snapshot() -> None:
@@ -281,7 +281,7 @@ def test_an_endorsement_that_hides_what_was_attested_does_not_count() -> None:
     bob.hear(alice)
     bob.write(attestation(genesis))
     bob.write(EpochEndorsement(1, 1, bytes(carol.device.key)))
-    assert any("does not name what" in void.reason for void in bob.state.voids)
+    assert any("does not name what" in void.reason for void in bob.voids)
     assert bob.machine.epochs().ballot.endorsements == []
 
 

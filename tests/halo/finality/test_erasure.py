@@ -22,7 +22,7 @@ def test_an_erasure_is_an_owners_or_that_of_the_identity_whose_message_it_is() -
     assert alice.machine.erased(data.key) == {2, 3}
     assert alice.machine.erased(alice.control.key) == frozenset()
     assert alice.machine.at(before).erased(data.key) == {3}
-    assert [void.reason for void in alice.state.voids] == [NOT_ERASABLE]
+    assert [void.reason for void in alice.voids] == [NOT_ERASABLE]
     assert verdict(alice, data, 2) == ""  # kept apart: voids of rights are ends of feeds
 
 

@@ -31,7 +31,7 @@ def test_who_is_admitted_to_the_parent_later_comes_into_the_child() -> None:
     played.children["eve"].join()
     played.tell()
     assert roles(played.children["bob"], "eve") == {Role.EDITOR}
-    assert played.children["bob"].state.voids == ()
+    assert played.children["bob"].voids == ()
 
 
 def test_a_message_counts_by_what_it_had_seen_of_the_parent() -> None:

@@ -26,14 +26,14 @@ def test_a_strangers_child_gives_the_stranger_nothing() -> None:
     assert roles(mallory, "puppet") == set()
     assert roles(mallory, "alice") == {Role.OWNER}
     assert mallory.machine.judge_data(pair_of("mallory's data").key, 0, dict(mallory.machine.timeframe())) != ""
-    assert {void.stamp.seq for void in mallory.state.voids} == {0, 1, 2}
+    assert {void.stamp.seq for void in mallory.voids} == {0, 1, 2}
 
 
 def test_a_reader_of_the_parent_founds_nothing() -> None:
     played = family(("alice", "dave"))
     own = Rehearsal("dave's own", played.club)
     dave = own.founder("dave", played.parents["dave"])
-    assert [void.reason for void in dave.state.voids] == ["its founder may not write in the parent party [rights.role]"]
+    assert [void.reason for void in dave.voids] == ["its founder may not write in the parent party [rights.role]"]
 
 
 def test_a_child_of_a_parent_that_begins_elsewhere_has_no_members() -> None:
@@ -72,7 +72,7 @@ def test_an_entry_about_the_parent_that_lies_ends_the_feed() -> None:
     lie = Entry(block.feed, block.seq, block.lamport + 5, block.hash)
     bob.write(MemberAdmission(pair_of("puppet").key, frozenset({Role.READER})), seen=[lie])
     played.children["alice"].hear(bob)
-    reasons = [void.reason for void in played.children["alice"].state.voids]
+    reasons = [void.reason for void in played.children["alice"].voids]
     assert reasons == [f"block {seq}: its entry for feed {block.feed.hex()[:8]} tells a wrong lamport [feed.lamport]"]
 
 

@@ -215,7 +215,7 @@ def test_a_device_ends_itself(peer: Callable[..., Peer]) -> None:
     feed = alice.party.state.feed(bob.party.control.feed)  # type: ignore[union-attr]
     assert feed is not None
     assert feed.end == 2
-    assert not alice.party.state.voids
+    assert not alice.party.voids
 
 
 def test_groups(peer: Callable[..., Peer]) -> None:

@@ -60,9 +60,7 @@ def control_stops(spans: list[Span], ends: dict[bytes, int]) -> Stops:
     for span in spans:
         machine.add([span.block(0)])
     waits = {waiting.stamp.feed: waiting.entry for waiting in machine.waiting()}
-    faults = {
-        void.stamp.feed: void.reason for void in reversed(machine.state().voids) if "wrong lamport" in void.reason
-    }
+    faults = {void.stamp.feed: void.reason for void in reversed(machine.voids()) if "wrong lamport" in void.reason}
     delivered = machine.timeframe()
     return {
         pair.key: (delivered.get(pair.key, -1) + 1, waits.get(pair.key), faults.get(pair.key, "")) for pair in PAIRS

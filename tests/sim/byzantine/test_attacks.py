@@ -48,7 +48,7 @@ def _waits(stage: Stage) -> object:
 
 def _budgets(stage: Stage) -> object:
     """Honest peers hold more of the liar than counts."""
-    voids = stage.founder.member.state.voids
+    voids = stage.founder.member.voids
     return [void for void in voids if code_of(void.reason) is Reason.BUDGET]
 
 

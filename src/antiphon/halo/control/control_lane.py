@@ -10,7 +10,7 @@ from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock
-from antiphon.feed.header import NO_HASH, Entry, Flag
+from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import NO_SEQS, BarrenActs, Seqs
 from antiphon.halo.control.kept_lane import KeptLane
@@ -97,6 +97,7 @@ class ControlLane:
     heads: list[int] = field(default_factory=list)  # seqs of the delivered blocks with advance entries
     steps: list[int] = field(default_factory=lambda: [0])  # first blocks of the batches that have some, and 0
     swept: int = 0  # up to here, barren acts were looked for
+    whole: int = NO_END  # the first delivered batch that lacks a body
     kept: KeptLane | None = None  # what was found out about its blocks before this machine was made
     unread: Seqs = field(default_factory=lambda: NO_SEQS)  # seqs of the acts of those that are read from their blocks
     seen: Sightings = field(default_factory=Sightings)
@@ -121,8 +122,19 @@ class ControlLane:
                 return self.blocks[self.position : stop + 1]
         return []
 
+    def is_aside(self, seq: int) -> bool:
+        """True if the act of a delivered block is set aside, and not held."""
+        return self.barren is not None and seq in self.barren and seq not in self.recalled
+
+    def aside(self) -> list[int]:
+        """Return the seqs of the delivered acts that are set aside, and not held."""
+        seqs = [] if self.barren is None else self.barren.seqs.tolist()
+        return [seq for seq in seqs if seq < self.position and seq not in self.recalled]
+
     def note(self, batch: Sequence[Block]) -> None:
-        """Note which blocks of the next batch have advance entries."""
+        """Note which blocks of the next batch have advance entries, and whether a body is missing."""
+        if any(block.body is None for block in batch):
+            self.whole = min(self.whole, batch[0].seq)
         heads = [block.seq for block in batch if block.advance]
         if heads:
             self.heads += heads

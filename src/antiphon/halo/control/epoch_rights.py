@@ -116,6 +116,7 @@ class EpochRights:
         key = (control, floors, strays)
         if key not in self._at:
             machine = self._machine
+            machine.take_back(strays)
             parent = None if machine.parent is None else machine.parent.rights._told_by(control, strays)
             found = Authority(machine.party, machine.genesis_feed, parent)
             machine.keeping.inside(found, control)

@@ -8,7 +8,7 @@ docs/design/parties.md has the rule, and why no answer changes by it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Source = Callable[[bytes, int, int], Sequence[Block]]  # the blocks [start, stop) of a feed's history
 FEW = 32  # acts that are not worth keeping: to read them again costs little
 _MANY = 256  # acts that are worth looking at, while the party is open
+_AT_ONCE = 256  # blocks that are looked at together to find the ends of a batch
 _GROWTH = 4  # a look goes over all acts that count: it waits until a fourth more are barren
 
 
@@ -41,7 +42,7 @@ class Swept:
     """Findings of a look for barren acts."""
 
     gone: set[bytes] = field(default_factory=set)  # hashes of the blocks of acts that are set aside now
-    back: list[Act] = field(default_factory=list)  # acts that were, and count again
+    moved: bool = False  # these, or others that were and count again
 
 
 class Keeping:
@@ -53,6 +54,7 @@ class Keeping:
         self.source: Source | None = None
         self._offered: dict[bytes, KeptLane] = {}
         self._suspects: dict[bytes, list[int]] = {}  # by feed: acts that are void now, and may be so for ever
+        self._batch: tuple[bytes, int, list[Act]] = (b"", 0, [])  # the last one that was read again: feed, start, acts
         self._saved = 0  # acts in what was offered or taken last
 
     # -- at the next opening
@@ -85,6 +87,8 @@ class Keeping:
         for start, stop in _ranges(kept.needed(lane.unread)):
             for block in self.source(lane.feed, start, stop):
                 lane.blocks.put(block.seq, block)
+                if block.body is None:
+                    lane.whole = min(lane.whole, _batch_start(lane, block.seq))
         lane.blocks.put(last.seq, last)
         return lane
 
@@ -119,25 +123,41 @@ class Keeping:
         assert lane.barren is not None
         lane.blocks.load = partial(self.source, lane.feed)
         lane.acts.load = partial(self._acts, lane)
-        lane.barren.recall = partial(_recall, lane)
+        lane.barren.recall = partial(self._recall, lane)
+
+    def _recall(self, lane: ControlLane, seq: int) -> Act:
+        """Hold an act that was set aside again: something may rest on it."""
+        act = lane.acts[seq]
+        if lane.is_aside(seq):
+            lane.acts.put(seq, act)
+            lane.recalled.add(seq)
+            self._machine.regain([act])
+        return act
 
     def _acts(self, lane: ControlLane, start: int, stop: int) -> list[Act]:
-        """Read the acts [start, stop) of a history from their blocks, in whole batches."""
-        low, high = start, stop
-        while low and lane.blocks[low - 1].flags & Flag.MORE:
-            low -= 1
-        blocks = lane.blocks[low:high]
+        """Read the acts [start, stop) of a history from their blocks, in whole batches.
+
+        The last batch is remembered: it may have thousands of acts, which are asked for one by one.
+        """
+        feed, first, acts = self._batch
+        found = acts[start - first : stop - first] if feed == lane.feed and start >= first else []
+        start += len(found)
+        if start == stop:
+            return found
+        low = at = _batch_start(lane, start)
+        blocks = lane.blocks[low:stop]
         while blocks[-1].flags & Flag.MORE:
-            blocks.append(lane.blocks[high])
-            high += 1
-        found: list[Act] = []
-        batch: list[Block] = []
+            rest = lane.blocks[low + len(blocks) : low + len(blocks) + _AT_ONCE]
+            blocks += rest[: next((n for n, block in enumerate(rest, 1) if not block.flags & Flag.MORE), None)]
+        read: list[Act] = []
         for block in blocks:
-            batch.append(block)
             if not block.flags & Flag.MORE:
-                found += read_history(self._machine.party, [(one, lane.seen.at(one.seq)) for one in batch])
-                batch = []
-        return found[start - low : stop - low]
+                batch = blocks[at - low : block.seq + 1 - low]
+                acts = read_history(self._machine.party, [(one, lane.seen.at(one.seq)) for one in batch])
+                self._batch = (lane.feed, at, acts)
+                read += acts
+                at = block.seq + 1
+        return found + read[start - low : stop - low]
 
     # -- in use
 
@@ -162,12 +182,10 @@ class Keeping:
             for low, high in authority.budgets.counting(lane.feed, BarrenKind.MEMBER):
                 yield from map(barren.key, barren.those(GRANTS, max(low, start), min(high, lane.position)))
 
-    def barren(self) -> Iterator[Act]:
-        """Yield the acts that were set aside, read again."""
-        for lane in self._lanes.values():
-            seqs = [] if lane.barren is None else lane.barren.seqs.tolist()
-            for start, stop in _ranges(_between(seqs, 0, lane.position)):
-                yield from lane.acts[start:stop]
+    def aside(self) -> Iterator[Act]:
+        """Yield the acts that are set aside now, read again."""
+        found = [(lane, list(_ranges(lane.aside()))) for lane in self._lanes.values()]
+        return (act for lane, ranges in found for start, stop in ranges for act in lane.acts[start:stop])
 
     @property
     def count(self) -> int:
@@ -184,18 +202,30 @@ class Keeping:
         lane.swept, lane.kept = min(lane.swept, end), None
         lane.recalled = {seq for seq in lane.recalled if seq < end}
         self._suspects[lane.feed] = _between(self._suspects.get(lane.feed, []), 0, end)
+        self._batch = (b"", 0, [])
 
-    def take_back(self) -> list[Act]:
-        """Hold all acts again that were set aside: they may have seen what an epoch holds beyond the histories."""
+    def take_back(self, feeds: Collection[bytes]) -> list[Act]:
+        """Hold acts again that were set aside, and have seen more of some feeds than their histories.
+
+        The rights that are asked for hold acts of another branch there, perhaps, than the writers of these had seen.
+        """
         back: list[Act] = []
-        for lane in self._lanes.values():
+        for lane in self._lanes.values() if feeds else ():
             if lane.barren is None:
                 continue
-            for seq in _between(lane.barren.seqs.tolist(), 0, lane.position):
-                if seq not in lane.recalled:
-                    back.append(lane.acts[seq])
-                    lane.acts.put(seq, back[-1])
-            lane.barren, lane.kept, lane.recalled = None, None, set()
+            until = self._seen_until(lane, feeds)
+            fresh = [seq for seq in lane.aside() if seq >= until]
+            if not fresh and until >= lane.position and lane.kept is None:
+                continue
+            for start, stop in _ranges(fresh):
+                for act in lane.acts[start:stop]:
+                    lane.acts.put(act.stamp.seq, act)
+                    back.append(act)
+            if lane.kept is not None:  # the rest is read like any other
+                lane.swept, lane.kept = min(lane.swept, lane.position), None
+            lane.barren = BarrenActs.of(lane.feed, (row for row in lane.barren.rows() if row.seq < until))
+            lane.recalled = {seq for seq in lane.recalled if seq < until}
+            self._let_go(lane)
         return back
 
     # -- setting aside
@@ -213,7 +243,7 @@ class Keeping:
         for lane in self._lanes.values():
             self._suspect(authority, lane)
         wanted = max(_MANY, self.count // _GROWTH) if least is None else least
-        if sum(map(len, self._suspects.values())) < wanted or machine.held():
+        if sum(map(len, self._suspects.values())) < wanted:
             return Swept()
         generous = authority.untaken(generous=True)
         swept = Swept()
@@ -243,9 +273,8 @@ class Keeping:
         if not fresh and not again:
             return
         rows = {} if lane.barren is None else {row.seq: row for row in lane.barren.rows()}
-        swept.gone |= {act.hash for act in fresh if act.stamp.seq not in rows}
-        barren = {act.stamp.seq for act in fresh}
-        swept.back += [act for act in acts if act.stamp.seq in rows and act.stamp.seq not in barren]
+        swept.gone |= {act.hash for act in fresh}
+        swept.moved = True
         for seq in again:
             rows.pop(seq, None)
         rows |= {act.stamp.seq: row_of(act, repeated=_repeats(authority, act)) for act in fresh}
@@ -257,13 +286,19 @@ class Keeping:
             if act.stamp.seq + 1 < lane.position:
                 lane.blocks.put(act.stamp.seq, None)
 
-    def _seen_until(self, lane: ControlLane) -> int:
-        """Return the first block of a lane that has seen more of a feed than its history: a branch, perhaps."""
-        delivered = self._machine.delivered
-        steps = (
-            (start, seen) for start, seen in lane.seen.steps() if any(seq >= delivered(f) for f, seq in seen.items())
-        )
-        return min((start for start, _ in steps), default=lane.position)
+    def _seen_until(self, lane: ControlLane, feeds: Collection[bytes] | None = None) -> int:
+        """Return the first block of a lane that has seen more of some feeds, or of any, than their histories.
+
+        It may have seen a branch. What follows a missing body does not count as history: the body may come.
+        """
+        for start, seen in lane.seen.steps():
+            if any(seq >= self._whole(feed) for feed, seq in seen.items() if feeds is None or feed in feeds):
+                return min(start, lane.whole)
+        return min(lane.position, lane.whole)
+
+    def _whole(self, feed: bytes) -> int:
+        lane = self._lanes.get(feed)
+        return 0 if lane is None else min(lane.position, lane.whole)
 
     # -- to be saved
 
@@ -287,12 +322,16 @@ class Keeping:
         return found
 
 
-def _recall(lane: ControlLane, seq: int) -> Act:
-    """Hold an act that was set aside again: something may rest on it."""
-    act = lane.acts[seq]
-    lane.acts.put(seq, act)
-    lane.recalled.add(seq)
-    return act
+def _batch_start(lane: ControlLane, seq: int) -> int:
+    """Return the first block of the batch that a block belongs to."""
+    count = 1
+    while seq:
+        for block in reversed(lane.blocks[max(0, seq - count) : seq]):
+            if not block.flags & Flag.MORE:
+                return seq
+            seq -= 1
+        count = min(2 * count, _AT_ONCE)
+    return seq
 
 
 def _is_void(authority: Authority, act: Act) -> bool:

@@ -21,7 +21,7 @@ from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
 from antiphon.feed.store.ingest import begins_control
-from antiphon.halo.acts.act import Act, Place, Void, advance, read_act, read_history
+from antiphon.halo.acts.act import Act, Place, advance, read_act, read_history
 from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.control.epoch_rights import EpochRights
@@ -233,12 +233,14 @@ class PartyMachine(PartyAnswers):
             self._branches.add([beyond(block, previous)])
             previous = block.hash
         before = lane.acts[end - 1] if 0 < end < lane.position else None
-        for act in lane.acts[end:]:
+        acts = lane.acts[end:]
+        self.regain([act for act in acts if lane.is_aside(act.stamp.seq)])
+        for act in acts:
             act.follow(before)
             before = act
             self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued])
             self._branches.blocks[act.hash].shown = True
-        self._queue.wake_waiters([act.hash for act in lane.acts[end:]])  # some may have been delivered just now
+        self._queue.wake_waiters([act.hash for act in acts])  # some may have been delivered just now
         self.keeping.cut(lane, end)
         lane.blocks.cut(end)
         lane.acts.cut(end)
@@ -468,7 +470,8 @@ class PartyMachine(PartyAnswers):
     def state(self) -> PartyState:
         """Return the state of the party by all delivered blocks."""
         if self._state is None:
-            self._state = self._fold()
+            authority, chain = self.authority, self.epochs()
+            self._state = fold_state(self.party, authority, chain, self._counting(), self.everything())
         return self._state
 
     def waiting(self) -> tuple[Waiting, ...]:
@@ -516,9 +519,8 @@ class PartyMachine(PartyAnswers):
         chain = self.epochs()
         if chain is not self._stands or self._outdated:
             held = self._find_held(chain)
+            self.take_back(held)
             if self._outdated or held != self._held:
-                if held:
-                    self._take_back()
                 self._held, self._outdated = held, False
                 self._begin_again()
             self._authority.stand_on(self.rights.floors(chain.final))
@@ -547,22 +549,29 @@ class PartyMachine(PartyAnswers):
         self._round_own()
         self._state = self._frame = self._ends = None
 
-    def _take_back(self) -> None:
-        """Hold all acts again that were set aside."""
-        back = self.keeping.take_back()
-        self._acts += back
-        self._aside -= len(back)
-        self._spent += [act for act in back if isinstance(act.claim, MemberAdmission | GroupAdmission)]
-        self._renewed = None
+    def take_back(self, strays: Strays) -> None:
+        """Hold acts again that were set aside, if they may have seen these acts, which are beyond histories."""
+        back = self.keeping.take_back({act.stamp.feed for act in strays})
+        if back:
+            self.regain(back)
+            self._outdated = True
+
+    def regain(self, acts: Sequence[Act]) -> None:
+        """Know acts as values again that were set aside."""
+        self._acts += acts
+        self._aside -= len(acts)
+        spent = [act for act in acts if isinstance(act.claim, MemberAdmission | GroupAdmission)]
+        if spent:
+            self._spent += spent
+            self._renewed = None
 
     def set_aside(self, least: int | None = None) -> None:
         """Let go of the acts that are void for ever, if there are many of them (`Keeping`). No answer changes."""
         swept = self.keeping.sweep(least)
-        if swept.gone or swept.back:
-            self._aside += len(swept.gone) - len(swept.back)
+        if swept.moved:
+            self._aside += len(swept.gone)
             for acts in (self._acts, self._electoral, self._spent):
                 acts[:] = [act for act in acts if act.hash not in swept.gone]
-            self._acts += swept.back
             self.rights.forget()
             self._begin_again()
             self._authority.stand_on(self.rights.floors(self.epochs().final))
@@ -581,18 +590,3 @@ class PartyMachine(PartyAnswers):
             self._queue.wake(lane.feed)
             self._deliver()
             self._renew()
-
-    def _fold(self) -> PartyState:
-        authority, chain = self.authority, self.epochs()
-        voids = [
-            Void(block.stamp, lane.fault)
-            for lane in self._lanes.values()
-            if lane.fault
-            for block in lane.blocks[lane.position :]
-        ]
-        strays = [act for act in self._strays.by_hash.values() if act not in self._held]
-        told = [(act, self.judge(act) or chain.reason(act)) for act in strays]
-        voids += [Void(act.stamp, reason) for act, reason in told if reason]
-        held = (act for lane in self._lanes.values() for act in lane.acts.held() if act.stamp.seq not in lane.recalled)
-        aside = self.keeping.barren if self.keeping.count else None
-        return fold_state(self.party, authority, chain, [*held, *self._held], self.everything(), voids, aside)

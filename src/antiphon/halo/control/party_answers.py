@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
-from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.act import Act, Place, Void
 from antiphon.halo.control.control_blocks import ControlBlocks
 from antiphon.halo.control.control_paths import Strays
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.present import Present
+from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials.claims import EpochAct, Equivocated, Roles
+from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
+
+if TYPE_CHECKING:
+    from antiphon.halo.control.keeping import Keeping
 
 
 class PartyAnswers(ControlBlocks):
@@ -26,6 +33,8 @@ class PartyAnswers(ControlBlocks):
     _authority: Authority
     _acts: list[Act]
     _aside: int  # acts that were known, and are set aside
+    keeping: Keeping
+    _voids: tuple[PartyState, tuple[Void, ...]] | None = None  # those at a state, if somebody has asked
 
     @property
     @abstractmethod
@@ -39,6 +48,18 @@ class PartyAnswers(ControlBlocks):
     @abstractmethod
     def held(self) -> Strays:
         """Return the acts beyond forks that final epochs hold, here and in the parent."""
+
+    @abstractmethod
+    def _own_held(self) -> Strays:
+        """Return those of this party itself."""
+
+    @abstractmethod
+    def epochs(self) -> EpochChain:
+        """Return the final epochs, and the votes on the next number."""
+
+    @abstractmethod
+    def state(self) -> PartyState:
+        """Return the state of the party by all delivered blocks."""
 
     @property
     def _known(self) -> int:
@@ -98,6 +119,27 @@ class PartyAnswers(ControlBlocks):
     def data_feeds(self) -> Collection[bytes]:
         """Return every data feed that some act admits, in force or not, on whichever branch."""
         return dict.fromkeys((*self.authority.feeds.admitted, *self._strays.named))
+
+    def voids(self) -> tuple[Void, ...]:
+        """Return the acts that are not in force, and why, by stamp. Those that are set aside are read for it."""
+        state = self.state()
+        if self._voids is None or self._voids[0] is not state:
+            self._voids = (state, tuple(sorted(self._find_voids())))
+        return self._voids[1]
+
+    def _counting(self) -> list[Act]:
+        """Return the acts of histories that are held as values, and those that final epochs hold beyond them."""
+        return [*(act for lane in self._lanes.values() for act in lane.acts.held()), *self._own_held()]
+
+    def _find_voids(self) -> Iterator[Void]:
+        epochs = self.epochs()
+        acts = [*self._counting(), *(act for act in self._strays.by_hash.values() if act not in self._own_held())]
+        for act in chain(acts, self.keeping.aside()):
+            if reason := self.judge(act) or epochs.reason(act):
+                yield Void(act.stamp, reason)
+        for lane in self._lanes.values():
+            if lane.fault:
+                yield from (Void(block.stamp, lane.fault) for block in lane.blocks[lane.position :])
 
     def judge(self, act: Act) -> str:
         """Return why an act is void; "" if it is in force. What is on a branch that no epoch holds is void."""

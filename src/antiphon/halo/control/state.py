@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import overload
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
-from antiphon.halo.acts.act import Void
 from antiphon.halo.credentials.claims import FeedKind, Policy, Roles
 from antiphon.halo.finality.epoch_values import FinalEpoch
 
@@ -57,42 +54,6 @@ class FeedState:
     end: int | None
 
 
-class Voids(Sequence[Void]):
-    """Void acts, some of which were set aside. Those are read again and judged when somebody first asks for them.
-
-    Ask while the store is open.
-    """
-
-    def __init__(self, find: Callable[[], tuple[Void, ...]]) -> None:
-        self._find = find
-        self._found: tuple[Void, ...] | None = None
-
-    @property
-    def _all(self) -> tuple[Void, ...]:
-        if self._found is None:
-            self._found = self._find()
-        return self._found
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, index: int) -> Void: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Void, ...]: ...
-    def __getitem__(self, index: int | slice) -> Void | tuple[Void, ...]:
-        return self._all[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self._all == (other._all if isinstance(other, Voids) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._all)
-
-    def __repr__(self) -> str:
-        return repr(self._all)
-
-
 @dataclass(frozen=True, slots=True)
 class PartyState:
     """The state of a party by its control feeds. Equal on all peers that hold the same blocks, in any order."""
@@ -103,7 +64,6 @@ class PartyState:
     feeds: tuple[FeedState, ...]  # by feed
     policy: Policy
     epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` has the votes on the next one
-    voids: Sequence[Void]  # by stamp
 
     def member(self, subject: bytes) -> Member | None:
         """Return the member with this key, or None."""
@@ -114,7 +74,7 @@ class PartyState:
         return next((state for state in self.feeds if state.feed == feed), None)
 
     def encode(self) -> bytes:
-        """Encode the acts in force canonically. Void acts are left out: a peer need not hold blocks past a cut."""
+        """Encode the acts in force canonically. Void acts are no part of it: a peer need not hold blocks past a cut."""
         policy = self.policy
         parts = [_TAG, self.party, u32(len(self.members))]
         parts += [member.subject + _roles(member.roles) + member.since.encode() for member in self.members]

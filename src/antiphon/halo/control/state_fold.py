@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
-from antiphon.halo.acts.act import Act, Place, Void
+from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import subject_of
-from antiphon.halo.control.state import FeedState, GroupMember, Member, PartyState, Voids
+from antiphon.halo.control.state import FeedState, GroupMember, Member, PartyState
 from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, PartyGenesis, without_implied
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import judge
 
 
-def fold_state(
-    party: bytes,
-    authority: Authority,
-    chain: EpochChain,
-    acts: Iterable[Act],
-    now: Place,
-    faults: Sequence[Void],
-    aside: Callable[[], Iterable[Act]] | None = None,
-) -> PartyState:
-    """Return the state at a place that has seen everything. A child's members are its parent's and its own.
-
-    Acts that were set aside are void. Their verdicts are found when somebody reads them.
-    """
+def fold_state(party: bytes, authority: Authority, chain: EpochChain, acts: Iterable[Act], now: Place) -> PartyState:
+    """Return the state at a place that has seen everything. A child's members are its parent's and its own."""
     authority.settle()
-    verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in sorted(acts, key=lambda act: act.stamp)]
-    voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
-    force = [act for act, reason in verdicts if not reason]
+    force = [
+        act for act in sorted(acts, key=lambda act: act.stamp) if not judge(authority, act) and not chain.reason(act)
+    ]
     above = () if authority.parent is None else authority.parent.granted.all.values()
     grants = sorted([*force, *(grant for known in above for grant in known)], key=lambda act: act.stamp)
     return PartyState(
@@ -42,17 +30,7 @@ def fold_state(
         feeds=_feeds(authority),
         policy=authority.policy(now),
         epochs=chain.final,
-        voids=tuple(sorted([*voids, *faults]))
-        if aside is None
-        else Voids(partial(_told, authority, aside, voids, faults)),
     )
-
-
-def _told(
-    authority: Authority, aside: Callable[[], Iterable[Act]], voids: Sequence[Void], faults: Sequence[Void]
-) -> tuple[Void, ...]:
-    reasons = ((act, judge(authority, act)) for act in aside())
-    return tuple(sorted([*voids, *faults, *(Void(act.stamp, reason) for act, reason in reasons if reason)]))
 
 
 def _members(authority: Authority, grants: Sequence[Act], now: Place) -> tuple[Member, ...]:

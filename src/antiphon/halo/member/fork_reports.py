@@ -54,6 +54,7 @@ def untold(member: Membership) -> list[list[bytes]]:
 
 def _admissions(member: Membership) -> list[Act]:
     machine = member.machine
+    authority = machine.authority
     past: dict[bytes, Act] = {}
     told: set[bytes] = set()
     for act in machine.acts():
@@ -61,13 +62,14 @@ def _admissions(member: Membership) -> list[Act]:
         if not isinstance(admission, FeedAdmission) or admission.kind is not FeedKind.DATA:
             continue
         if act.stamp.seq < machine.common(act.stamp.feed):
-            told.add(admission.feed)
+            if not authority.feeds.is_spent(act, admission):  # else nobody knows the feed by it
+                told.add(admission.feed)
         else:
             past.setdefault(admission.feed, act)
     new = [feed for feed in past if feed not in told]
     if not new or member.control is None:
         return []
-    left = machine.authority.budgets.repeats_left(member.control.feed, machine.delivered(member.control.feed))
+    left = authority.budgets.repeats_left(member.control.feed, machine.delivered(member.control.feed))
     return [past[feed] for feed in sorted(new, key=lambda feed: (not member.holds(feed), feed))[: max(0, left)]]
 
 

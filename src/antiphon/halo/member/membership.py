@@ -34,7 +34,7 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.acts.act import Act, Place, advance
+from antiphon.halo.acts.act import Act, Place, Void, advance
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.keeping import FEW
 from antiphon.halo.control.kept_file import KeptFile
@@ -431,6 +431,12 @@ class Membership:
         """Current state of the party, including new control blocks."""
         self.refresh()
         return self.machine.state()
+
+    @property
+    def voids(self) -> tuple[Void, ...]:
+        """The acts that are not in force now, and why, by stamp."""
+        self.refresh()
+        return self.machine.voids()
 
     # -- inside
 

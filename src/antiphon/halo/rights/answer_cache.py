@@ -71,8 +71,15 @@ class Answers:
         self.forget_feeds()
 
     def forget_since(self, since: Stamp, acts: Mapping[Position, Act]) -> None:
-        """Forget answers about grants from a stamp on. Those about older grants do not depend on younger ones."""
-        self.valid = {position: known for position, known in self.valid.items() if acts[position].stamp < since}
+        """Forget answers about grants from a stamp on. Those about older grants do not depend on younger ones.
+
+        Of acts that are not in `acts`, all are forgotten: they were set aside, and somebody has asked about them.
+        """
+        self.valid = {
+            position: known
+            for position, known in self.valid.items()
+            if position in acts and acts[position].stamp < since
+        }
         self.binding = {key: known for key, known in self.binding.items() if key[1] is None or key[1] < since}
         self.ranked = {key: known for key, known in self.ranked.items() if key[2] is None or key[2] < since}
         self.members = {key: known for key, known in self.members.items() if key[1] is None or key[1] < since}

@@ -55,7 +55,7 @@ def party_costs(party: PartyProcessor, member: Membership) -> list[MemberCost]:
         givers = {owner.device: owner.identity for _, owner in member.machine.authority.feeds}
         seconds = {**engine.times.seconds, **member.seconds}  # of data feeds, and of control feeds
         refused = Counter(row.feed for row in engine.items.refused(REFUSED_MAX))
-        refused.update(void.stamp.feed for void in member.machine.state().voids)
+        refused.update(void.stamp.feed for void in member.machine.voids())
     found: dict[PublicKey | None, MemberCost] = {}
     for refusal in party.store.quarantine().refusals:
         if refusal.source in givers:  # who sent blocks that do not verify, and not whose feed they were said to be of

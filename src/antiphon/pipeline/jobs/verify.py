@@ -172,7 +172,7 @@ def _acts(store: FeedReader, party: bytes, records: Iterable[FeedRecord]) -> Ite
         return
     machine = PartyMachine(party, genesis)
     PartyAuthority(store, machine).refresh()
-    for void in machine.state().voids:
+    for void in machine.voids():
         yield Finding(party, void.stamp.feed, void.stamp.seq, 1, VOID, void.reason)
     for act in machine.waiting():
         entry = act.entry
