@@ -248,7 +248,7 @@ def branched(script: Forked, chance: random.Random, kept: Iterable[KeptLane], *,
 def test_forks_find_what_was_set_aside(seed: int, small: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in LIMITS if small else ():
-            if name != "GIVEN_MAX":  # what is named beyond a fork, and beyond it, depends on what came first
+            if name != "GIVEN_MAX":  # docs/security.md: "Many grants on a branch"
                 patch.setattr(f"antiphon.halo.rights.budgets.{name}", 2)
         patch.setattr("antiphon.halo.control.keeping.FEW", 1)
         chance, script = random.Random(seed), ForkedHostile()
