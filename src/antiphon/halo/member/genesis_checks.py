@@ -36,7 +36,9 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     assert isinstance(said, EpochGenesis)
     claim = folded(said, chain.last)
     within = machine.at(claim.control, claim.control_hash)
+    bound = forced(machine, act, claim)  # it may be final: what has come since then takes effect after this epoch
     reason = genesis_problem(act, said, chain.open.config, chain.last, chain.witnesses)
+    reason = reason or ("" if bound else machine.rights.open_control(claim.control))
     if reason:
         return reason
     if machine.rights.rests_on(act):
@@ -45,11 +47,8 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
         return "it claims to be created in the future, by more than policy allows"
     if act.signers.isdisjoint(chain.open.config.attesters) and not _may_generate(within, act, claim):
         return "its writer is no attester, and has not the role to declare epochs"
-    if forced(machine, act, claim):  # it may be final: what has come since then takes effect after this epoch
+    if bound:
         return ""
-    reason = machine.rights.open_control(claim.control)
-    if reason:
-        return reason
     for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
         if length > machine.fork_ends.get(feed, length):
             return f"it goes beyond the fork of feed {feed.hex()[:8]}"
