@@ -17,7 +17,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store import feed_store as feedstore
 from antiphon.feed.store.env import Env
 from antiphon.halo.acts.act import Place
-from antiphon.halo.control import machine as halomachine
+from antiphon.halo.control import party_answers
 from antiphon.halo.finality import epoch_chain as haloepochs
 from antiphon.halo.finality.ballot import Ballot, Tree
 from antiphon.halo.finality.epoch_values import EpochConfig
@@ -136,7 +136,7 @@ def revoked_kept(patch: Patch) -> None:
         reason = judge_data(authority, place, kind)
         return "" if reason == "it stands past the cut of its feed [rights.past-cut]" else reason
 
-    patch.setattr(halomachine, "judge_data", forgive)
+    patch.setattr(party_answers, "judge_data", forgive)
     patch.setattr(partyauthority, "judge_data", forgive)
 
 
