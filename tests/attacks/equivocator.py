@@ -14,6 +14,7 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, MemberAdmission, Policy, Role
+from antiphon.party.live.item import Item
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
@@ -94,6 +95,21 @@ def works(peers: Peers) -> None:
     meet(peers)
     assert len({member(peer).state.digest for peer in peers.all}) == 1
     assert len({str(sorted(peer.snapshots().items())) for peer in peers.all}) == 1
+
+
+def check_all(peers: Peers, item: Item, words: str) -> None:
+    """All peers show the same item with these words; so does one that restarts, and one that is built anew."""
+    peers.sync()
+    wanted = peers.all[0].snapshots()
+    for peer in peers.all:
+        assert peer.party.item(item.id).value == words, peer.name
+        assert peer.snapshots() == wanted, peer.name
+        assert peer.party.refused() == peers.all[0].party.refused(), peer.name
+    second = peers.all[1]
+    second.restart(crash=True)
+    assert (second.party.item(item.id).value, second.snapshots()) == (words, wanted)
+    second.rebuild()
+    assert (second.party.item(item.id).value, second.snapshots()) == (words, wanted)
 
 
 def waits(peer: Peer, *liars: bytes) -> list[bytes]:

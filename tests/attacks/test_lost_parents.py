@@ -8,6 +8,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from tests.attacks.equivocator import check_all
 from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, same
 from tests.party.forked import confront
 
@@ -62,20 +63,6 @@ def typed_together(peers: Peers) -> tuple[Item, int]:
     peers.sync()
     assert {peer.party.item(item.id).value for peer in peers.all} == {"<one t(BAlice, ob)wot[too]hree>"}
     return item, beyond
-
-
-def check_all(peers: Peers, item: Item, words: str) -> None:
-    """All peers show these words; so does one that restarts, and one that is built anew."""
-    peers.sync()
-    wanted = peers.all[0].snapshots()
-    for peer in peers.all:
-        assert peer.party.item(item.id).value == words, peer.name
-        assert peer.snapshots() == wanted, peer.name
-    peers.all[1].restart(crash=True)
-    assert peers.all[1].party.item(item.id).value == words
-    peers.all[1].rebuild()
-    assert peers.all[1].party.item(item.id).value == words
-    assert peers.all[1].snapshots() == wanted
 
 
 @pytest.mark.parametrize("whole", [False, True])

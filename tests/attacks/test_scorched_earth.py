@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.attacks.equivocator import check_all
 from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, same, say
 from tests.party.forked import confront
 
@@ -97,20 +98,6 @@ def forks_its_control_feed(peers: Peers, mallory: Peer) -> None:
 Attack = Callable[[Peers, Peer], None]
 ATTACKS = [ends_itself, ends_its_control_feed, erases_all]
 FORKS: list[Attack] = [forks_its_control_feed, forks_all_of_its_control_feed]
-
-
-def check_all(peers: Peers, item: Item, words: str) -> None:
-    """All peers show the same item with these words; so does one that restarts, and one that is built anew."""
-    peers.sync()
-    wanted = peers.all[0].snapshots()
-    for peer in peers.all:
-        assert peer.party.item(item.id).value == words, peer.name
-        assert peer.snapshots() == wanted, peer.name
-        assert peer.party.refused() == peers.all[0].party.refused(), peer.name
-    peers.all[1].restart(crash=True)
-    assert peers.all[1].snapshots() == wanted
-    peers.all[1].rebuild()
-    assert peers.all[1].snapshots() == wanted
 
 
 @pytest.mark.parametrize("attack", [*ATTACKS, *FORKS])
