@@ -51,7 +51,8 @@ NOTES = (
     "at all peers together; those of control feeds are among them. Seconds are of the whole run: stores are made, "
     "peers join, the laws are checked after it, stores are closed.",
     "Peers have all that a real one has, stores on the disk too; but a signature is computed once for all of them: it "
-    "would be 4 % of the time. Each run has a fresh process, which has played a small party before.",
+    "would be 4 % of the time. So is a credential read. Each run has a fresh process, which has played a small party "
+    "before.",
     "Parts are timed by wrapping their methods, in another run of the same seed. Time in a part that another part "
     "calls is its own: what is delivered while somebody writes is not the writing's. Epochs: due, planned, folded, "
     "attested, stood on, pruned. Rest: the queue of the world, its trace, and what peers do between the parts.",

@@ -43,6 +43,7 @@ class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
         return SPARK if SPARK in parameters.split("-") else nodeid
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark | None:
     return OneSpark(config, log) if config.getoption("dist") == "loadgroup" else None
 

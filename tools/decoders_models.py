@@ -23,7 +23,7 @@ from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, item_pb2, message_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
-from antiphon.halo.control.kept_codec import decode_body, encode_body
+from antiphon.halo.control.checkpoint_codec import decode_body, encode_body
 from antiphon.model import item_codec
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.array.position import KeyReader, between, span_of
@@ -389,9 +389,9 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         "lane-state": Target(
             lambda raw: decode_lane(LANE.number, A, raw), encode_lane, (made["lane-state"].data[:-4],)
         ),
-        "kept-lanes": Target(
+        "control-checkpoints": Target(
             lambda raw: decode_body(PARTY.key, raw),
             lambda found: encode_body(PARTY.key, found.values()),
-            (made["kept-lanes"].data[:-32],),
+            (made["control-checkpoints"].data[:-32],),
         ),
     }

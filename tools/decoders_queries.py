@@ -119,7 +119,7 @@ def query_targets(made: dict[str, Example]) -> dict[str, Target]:
         "facts-summed": Target(
             lambda data: facts(summed(data)),
             lambda data: data[8:],
-            (apart(made["facts"].data)[1][4:],),
+            (bytes(apart(made["facts"].data)[1][4:]),),
             canonical=False,
         ),
         "index-column": Target(index_column, same, columns, canonical=False),

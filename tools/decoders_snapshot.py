@@ -13,7 +13,7 @@ from tools.target import Target
 
 from antiphon.core.cid import CID_SIZE, DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, MissingBlob
-from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
+from antiphon.party.bundle.nodes import BundleRoot, decode_list, decode_page, encode_list, encode_page
 from antiphon.snapshot import car, content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS
@@ -120,6 +120,7 @@ def snapshot_targets(made: dict[str, Example]) -> dict[str, Target]:
         "death": Target(decode_death, encode_death, seeds["death"]),
         "snapshot-root": Target(SnapshotRoot.decode, SnapshotRoot.encode, seeds["snapshot-root"]),
         "bundle-root": Target(BundleRoot.decode, BundleRoot.encode, seeds["bundle-root"]),
+        "bundle-page": Target(decode_page, encode_page, seeds["bundle-page"]),
         "bundle-list": Target(decode_list, encode_list, seeds["bundle-list"]),
         "car": Target(read_car, write_car, seeds["car"], canonical=False),
         "car-mended": Target(mended_car, write_car, seeds["car"], canonical=False),

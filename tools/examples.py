@@ -143,12 +143,13 @@ def messages() -> dict[str, bytes]:
 
 
 def bob_spans() -> tuple[spans.Span, spans.Span, spans.Span]:
-    """Bob's first block, his second, and another second block that he signed."""
+    """Bob's first block, his second, and another second block that he signed, with a third."""
     writer = SpanWriter(BOB_DATA, PARTY.key, seed=1)
     (first,) = writer.extend([Draft(Kind.MUTATION, ITEM, b"bob")], created_ms=NOW_MS)
     other = writer.fork(seed=2)
     (second,) = writer.extend([Draft(Kind.MUTATION, ITEM, b"one")], created_ms=NOW_MS)
-    (contradiction,) = other.extend([Draft(Kind.MUTATION, ITEM, b"two")], created_ms=NOW_MS)
+    drafts = [Draft(Kind.MUTATION, ITEM, text) for text in (b"two", b"three")]
+    (contradiction,) = other.extend(drafts, created_ms=NOW_MS)
     return first, second, contradiction
 
 
@@ -175,7 +176,7 @@ def make_store(folder: Path) -> tuple[spans.Span, dict[str, dict[bytes, bytes]]]
             return written, {name: _dump(*tables.raw(name)) for name in TABLES}
 
 
-TABLES = ("records", "spans", "frontiers", "forks", "branches", "quarantine", "meta")
+TABLES = ("records", "spans", "frontiers", "forks", "branches", "branch_blocks", "quarantine", "meta")
 
 
 def _dump(txn: object, db: object) -> dict[bytes, bytes]:
@@ -216,6 +217,7 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
     """Keys and values as they are in the file; a test reads a store made of them."""
     span_key = DATA.key + bytes(8)
     (branch_key,) = tables["branches"]
+    block_key = branch_key[:32] + spans.decode(tables["branches"][branch_key][:-4]).hashes[:32]
     (refused,) = (key for key in tables["quarantine"] if key[:1] == b"n")
     (digest,) = (key for key in tables["quarantine"] if key[:1] == b"d")
     (source,) = (key for key in tables["quarantine"] if key[:1] == b"s")
@@ -236,6 +238,8 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
         ),
         "branches-key": Example(branch_key, lambda data: holds(data in tables["branches"], data)),
         "branch-stored": stored("branches", branch_key, lambda data: spans.decode(data[:-4]).encode_stored(branch_key)),
+        "branch-blocks-key": Example(block_key, lambda data: holds(data in tables["branch_blocks"], data)),
+        "branch-block": stored("branch_blocks", block_key, lambda data: checked(branch_key[32:])),
         "quarantine-key": Example(refused, lambda data: holds(data in tables["quarantine"], data)),
         "refusal": stored("quarantine", refused, lambda data: Refusal.decode(data[:-4]).encode() + data[-4:]),
         "quarantine-digest-key": Example(

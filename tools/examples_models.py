@@ -16,7 +16,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from google.protobuf.message import Message
 from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example, holds
 
@@ -30,8 +29,8 @@ from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, val
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
-from antiphon.halo.control.kept_codec import decode_kept, encode_kept
-from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane
+from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
+from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind
 from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, Access
@@ -379,22 +378,23 @@ def store_examples() -> dict[str, Example]:
     }
 
 
-def kept() -> KeptLane:
+def checkpoint() -> LaneCheckpoint:
     """The columns of Alice's control feed: an unreadable act, an admission to a group, and one of a data feed."""
     rows = (Row(1, BarrenKind.NOTHING), Row(2, BarrenKind.GROUP, bytes(range(32)), bytes(range(32, 64))))
     claim = FeedAdmission(A, FeedKind.DATA, bytes(range(64, 96)), bytes(range(96, 128)), b"word")
     place = Place(bytes(CONTROL.key), 3, {})
     act = Act(Stamp(7, bytes(CONTROL.key), 3), place, NOW_MS, claim, digest=sha256(b"a").digest(), hash=bytes(32))
-    table, admissions = BarrenActs.of(bytes(CONTROL.key), rows), KeptAdmissions.of([act])
-    first = np.zeros(1, dtype=np.int64)
-    return KeptLane(bytes(CONTROL.key), 4, bytes(32), table, admissions, first, first)
+    table, admissions = BarrenActs.of(bytes(CONTROL.key), rows), AdmissionColumns.of([act])
+    return LaneCheckpoint(bytes(CONTROL.key), 4, bytes(32), table, admissions, Sightings([(2, {B: 5})]))
 
 
 def model_examples() -> dict[str, Example]:
     """All examples of this module, by their names on the page."""
-    lanes = encode_kept(bytes(PARTY.key), [kept()])
+    lanes = encode_checkpoints(bytes(PARTY.key), [checkpoint()])
     return {
-        "kept-lanes": Example(lanes, lambda data: encode_kept(PARTY.key, decode_kept(PARTY.key, data).values())),
+        "control-checkpoints": Example(
+            lanes, lambda data: encode_checkpoints(PARTY.key, decode_checkpoints(PARTY.key, data).values())
+        ),
         **value_examples(),
         **object_examples(),
         **array_examples(),

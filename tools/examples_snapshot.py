@@ -10,7 +10,7 @@ from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list, encode_list
+from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list, decode_page, encode_list, encode_page
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blob_store import FORMAT, BlobStore
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -106,6 +106,7 @@ def snapshot_examples() -> dict[str, Example]:
         "death": Example(encode_death(1), lambda data: encode_death(decode_death(data))),
         "snapshot-root": Example(root.encode(), lambda data: SnapshotRoot.decode(data).encode()),
         "bundle-list": Example(spans, lambda data: encode_list(decode_list(data))),
+        "bundle-page": Example(encode_page(bundled.feeds[1:]), lambda data: encode_page(decode_page(data))),
         "bundle-root": Example(bundled.encode(), lambda data: BundleRoot.decode(data).encode()),
         "car": Example(file.getvalue(), car_again),
         "blobs-format": Example(mark, same(FORMAT)),

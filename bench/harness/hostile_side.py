@@ -41,6 +41,8 @@ from harness.hostile_member import TEAM, Mallory
 LABEL = "Household"
 ATTACKED = ("objects", "arrays", "texts", "deletions", "messengers", "access lists")  # surfaces that are a single item
 REPEATS = 9  # of each act; the median counts
+ROUNDS_MAX = 3  # of receiving an attack
+ROUNDS_CPU_S = 4.0  # no further round after so much CPU time
 PORTION = 1 << 16  # bytes that are received before they are judged and folded
 now = time.perf_counter
 
@@ -108,8 +110,11 @@ def _restored(folder: Path, name: str) -> Path:
 
 
 def receive(folder: str) -> dict[str, Any]:
-    """Measure the owner that receives the blocks of an attack."""
-    return {"received": forked(_receive, _restored(Path(folder), "owner"), Path(folder, "spans"))}
+    """Measure the owner that receives the blocks of an attack. Short rounds are repeated; the medians count."""
+    rounds: list[dict[str, Any]] = []
+    while len(rounds) < ROUNDS_MAX and sum(each["cpu"] for each in rounds) < ROUNDS_CPU_S:
+        rounds.append(forked(_receive, _restored(Path(folder), "owner"), Path(folder, "spans")))
+    return {"received": {name: median(each[name] for each in rounds) for name in rounds[0]}}
 
 
 def measure(folder: str, surface: str, item: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 An attack prepares a `Scene`, in which Mallory hands out signed spans: not the same ones to all. A way brings them to
 the honest members as it would from any peer: blocks that somebody gives them, sessions with members who give on what
-Mallory handed them, or a file that such a member has made. `survive` plays all of it.
+Mallory handed them, a sync with the store of such a member, or a file that it has made. `survive` plays all of it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attacks.equivocator import Equivocator, meet, waits, works
+from tests.mesh.wire import admits_of, device_of
 from tests.party.bundle.test_export import export, take
 from tests.party.epochs.epoch_acts import member, note
 
+from antiphon.api.sync.sync import Conversation
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import Role
+from antiphon.mesh.replica import Replica
 from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.testing.peers import Peer, Peers
 
@@ -64,6 +67,12 @@ class Scene:
         self._equip_couriers()
         meet(self.peers, [(peer.name, courier.name) for peer, courier in zip(self.honest, self.couriers, strict=True)])
 
+    def by_sync(self) -> None:
+        """Each honest member syncs with another courier, as `antiphon.sync` does with two stores."""
+        self._equip_couriers()
+        for pair in zip(self.honest, self.couriers, strict=True):
+            sync(*pair)
+
     def by_file(self) -> None:
         """Each honest member imports a file that another courier has made."""
         self._equip_couriers()
@@ -79,8 +88,28 @@ class Scene:
             peer.close()
 
 
+def replica_of(peer: Peer) -> Replica:
+    return Replica(peer.party, peer.epochs, admits_of(peer))
+
+
+def sync(one: Peer, other: Peer, other_end: Replica | None = None) -> None:
+    """Let two peers talk as two stores in one process do, until nothing moves."""
+    ends = replica_of(one), other_end or replica_of(other)
+    talk = Conversation(ends[0], device_of(other.name), ends[1], device_of(one.name))
+    while talk.until_quiet():
+        for peer, end in zip((one, other), ends, strict=True):
+            peer.party.process()
+            peer.epochs.step()
+            end.refresh()
+
+
 Way = Callable[[Scene], None]
-WAYS: dict[str, Way] = {"ingest": Scene.by_ingest, "session": Scene.by_session, "file": Scene.by_file}
+WAYS: dict[str, Way] = {
+    "ingest": Scene.by_ingest,
+    "session": Scene.by_session,
+    "sync": Scene.by_sync,
+    "file": Scene.by_file,
+}
 
 #: An attack prepares a scene, goes on when its blocks have come and Alice and Bob have not met yet, and checks the end.
 Attack = Callable[[Scene], Iterator[None]]

@@ -184,9 +184,9 @@ def test_an_admission_beyond_a_budget_tells_nobody_of_a_feed(
     alice.party.process()
     machine = member(alice).machine
     if aside:
-        machine.keeping.offer({}, member(alice)._blocks)
+        machine.checkpoints.offer({}, member(alice)._blocks)
         machine.set_aside(1)
-        assert machine.keeping.count > 0
+        assert machine.checkpoints.count > 0
 
     assert len(member(alice).publish_forks()) == 2, "the evidence, and the admission"
     assert pairs[-1].key in machine.authority.feeds.admitted

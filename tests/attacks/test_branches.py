@@ -246,3 +246,28 @@ def test_a_true_hash_at_a_wrong_place_hides_no_branch(peers: Peers) -> None:
             peer.take([lie])
     meet(peers)
     assert [peer.party.item(written.id).value["title"] for peer in peers.all] == ["hi"] * 3
+
+
+def test_two_branches_that_nobody_holds_as_history_are_a_fork_for_all(peers: Peers) -> None:
+    """Carol is shown two first blocks of a control feed, and Bob one: Carol alone ended it, and had no evidence."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    member(alice).admit(bob.key, [Role.OWNER])
+    meet(peers)
+    third, word = pair_of("mallory's second control feed"), member(mallory.peer).vouch(mallory.peer.identity)
+    claim = FeedAdmission(third.key, FeedKind.CONTROL, mallory.peer.key, mallory.peer.device.key, word)
+    pens = [SpanWriter(third, mallory.party, seed) for seed in (1, 2)]
+    seen = tuple(member(alice).machine.entries())
+    first, second = [mallory.say(pen, claim, pairs=(third,), seen=seen) for pen in pens]
+    bob.take([first])
+    carol.store.ingest_branch([second])
+    carol.store.ingest_branch([first])
+    carol.party.process()
+    assert member(carol).machine.common(bytes(third.key)) == 0
+    for _ in range(2):
+        meet(peers)
+        for peer in peers.all:
+            member(peer).publish_forks()
+    assert [member(peer).machine.common(bytes(third.key)) for peer in peers.all] == [0, 0, 0]
+    assert len({member(peer).state.digest for peer in peers.all}) == 1
+    works(peers)

@@ -16,6 +16,7 @@ from antiphon.feed.header import Entry
 from antiphon.feed.limits import LAMPORT_MAX
 from antiphon.feed.span import Span
 from antiphon.testing.peers import Peers
+from antiphon.testing.spans import SpanWriter
 
 
 @pytest.fixture
@@ -26,12 +27,11 @@ def peers(tmp_path: Path) -> Iterator[Peers]:
         yield made
 
 
-def climb(mallory: Equivocator, fork: Span, fork_end: int) -> list[Span]:
-    """Blocks of the second data feed that claim to have seen far beyond the fork."""
-    writer = mallory.pen(mallory.second)
+def climb(writer: SpanWriter, fork: Span) -> list[Span]:
+    """Blocks of another feed that claim to have seen far beyond a fork."""
     made = []
     for step in range(1, 4):
-        seen = Entry(bytes(fork.feed), fork_end + step, min(LAMPORT_MAX - 9, step << 38), bytes([step]) * 32)
+        seen = Entry(bytes(fork.feed), fork.end + step, min(LAMPORT_MAX - 9, step << 38), bytes([step]) * 32)
         made.append(writer.write(1, seen=[seen]))
     return made
 
@@ -44,7 +44,7 @@ def test_nobody_believes_a_lamport_beyond_a_fork(peers: Peers, control: bool) ->
         one, other = mallory.admits(mallory.control(1), "x"), mallory.admits(mallory.control(2), "y")
     else:
         one, other = mallory.pen(seed=1).write(1), mallory.pen(seed=2).write(2)
-    steps = climb(mallory, one, one.end)
+    steps = climb(mallory.pen(mallory.second), one)
     for peer, branch in ((alice, one), (bob, other)):
         peer.take([branch, *steps])
     alice.take([other])

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
-from tests.attacks.survival import WAYS, Attack, Scene, survive
+from tests.attacks.survival import HONEST, WAYS, Attack, Scene, survive
 from tests.attacks.test_lamports import climb
 from tests.attacks.test_reading import STRANGER, Probe
 from tests.attacks.test_strangers import Stranger, feeds_of
-from tests.attacks.test_unusable_items import SMALL, drafts, size_of
-from tests.budget import only_in_soak
+from tests.attacks.test_unusable_items import SMALL, beside, drafts, size_of, spine
+from tests.model.array.test_pieces import bulk, deep_path
 from tests.party.epochs.epoch_acts import held, member, note, say
+from tests.party.helpers import all_of
 from tests.pipeline.archives import blocks, branches, ends
 
+from antiphon.core.errors import BadSignature
 from antiphon.core.ids import ItemId
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
+from antiphon.feed.store import quarantine
 from antiphon.halo.credentials.claims import (
     Erasure,
     FeedAdmission,
@@ -31,7 +36,8 @@ from antiphon.halo.credentials.claims import (
     Position,
     Role,
 )
-from antiphon.halo.limits import DEVICE_FEEDS_MAX
+from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX
+from antiphon.model.array import codec as array_codec
 from antiphon.model.message import Genesis, write_genesis
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
@@ -59,13 +65,28 @@ def runaway_data(scene: Scene) -> Iterator[None]:
 
 
 def _run_away(scene: Scene, one: Span, other: Span) -> Iterator[None]:
-    steps = climb(scene.mallory, one, one.end)
+    steps = climb(scene.mallory.pen(scene.mallory.second), one)
     scene.show(one, *steps, to=("alice",))
     scene.show(other, *steps, to=("bob",))
     yield
     yield
     for peer in scene.peers.all:
         assert all(record.lamport < 1_000 for record in peer.store.feeds(peer.party.key) if record.writable)
+
+
+def runaway_stranger(scene: Scene) -> Iterator[None]:
+    """1: an outsider does it, with a forked control feed and another one."""
+    outsider = Stranger(scene.mallory.party, "an outsider")
+    (forked, first), (second, opened) = outsider.control(1), outsider.control(2)
+    branches = [[writer.write(1)] for writer in (forked.fork(1), forked.fork(2))]
+    steps = climb(second, branches[0][0])
+    for name, branch in zip(HONEST, branches, strict=True):
+        scene.show(*first, *branch, *opened, *steps, to=(name,))
+    yield
+    yield
+    for peer in scene.peers.all:
+        assert all(record.lamport < 1_000 for record in peer.store.feeds(peer.party.key) if record.writable)
+        assert {bytes(forked.pair.key), bytes(second.pair.key)}.isdisjoint(member(peer).machine.timeframe())
 
 
 def branch_for_one(scene: Scene) -> Iterator[None]:
@@ -148,6 +169,34 @@ def much_seen(scene: Scene) -> Iterator[None]:
         for writer in (one, other):
             last = mallory.say(writer, Policy(), seen=[last.block(0).entry])
             scene.show(last)
+    yield
+
+
+def much_seen_by_data(scene: Scene) -> Iterator[None]:
+    """5: the same with two data feeds, which tell each other and name all control feeds."""
+    mallory = scene.mallory
+    writers, seen = [mallory.pen(), mallory.pen(mallory.second)], [*member(mallory.peer).machine.entries()]
+    for number in range(2 * MANY):
+        span = writers[number % 2].write(1, seen=seen)
+        seen = [span.block(0).entry]
+        scene.show(span)
+    yield
+
+
+def void_grants(scene: Scene) -> Iterator[None]:
+    """6 and 12: far more grants than an editor may give: those beyond its budget are void."""
+    mallory, alice = scene.mallory, scene.alice
+    member(alice).set_policy(Policy(editors_admit=True))
+    scene.peers.sync()
+    writer, entries = mallory.control(), [*member(alice).machine.entries()]
+    keys = [bytes(pair_of(f"puppet {number}").key) for number in range(EDITOR_ADMISSIONS_MAX + MANY)]
+    for number, key in enumerate(keys):
+        claim = MemberAdmission(key, frozenset({Role.READER}))
+        scene.show(mallory.say(writer, claim, seen=() if number else entries))
+    yield
+    for peer in scene.honest:
+        admitted = [key for key in keys if member(peer).machine.roles_of(key)]
+        assert admitted == keys[:EDITOR_ADMISSIONS_MAX]
     yield
 
 
@@ -264,11 +313,56 @@ def siblings(scene: Scene) -> Iterator[None]:
     item = note(scene.alice, "Milk")
     writer = scene.mallory.pen()
     mutations = (write_mutation([Op(("title",), number)], bytes(writer.pair.key)) for number in range(10 * MANY))
-    scene.show(*writer.extend(drafts(item.id, mutations), seen=member(scene.alice).machine.entries()))
+    scene.show(*writer.extend(drafts(item.id, mutations), seen=all_of(scene.alice)))
     yield
     assert size_of(scene.alice, scene.alice.party.item(item.id).edit("set", "title", "Bread")) < SMALL
     yield
     assert [peer.party.item(item.id).value for peer in scene.peers.all] == [{"title": "Bread"}] * 3
+
+
+def long_keys(scene: Scene) -> Iterator[None]:
+    """10: an array with long position keys, and many writes of one element."""
+    item = scene.alice.party.create("antiphon/array")
+    item.edit("append", "Milk")
+    element = item.read(lambda model, state: model.ids(state)[0])
+    changes = [array_codec.Draft(b"") for _ in range(10 * MANY)]
+    for number, change in enumerate(changes):
+        change.set(element, number, [])
+    mutations = [*chain.from_iterable(change.encode() for change in changes), bulk(deep_path(), 1024)]
+    entries = all_of(scene.alice)
+    scene.show(*scene.mallory.pen().extend(drafts(item.id, mutations), seen=entries))
+    yield
+    item = scene.alice.party.item(item.id)
+    assert len(item.value) == 1 + 1024
+    assert size_of(scene.alice, item.edit("set", item.value.index(10 * MANY - 1), "Bread")) < 4 * SMALL
+    yield
+    assert all(peer.party.item(item.id).value.count("Bread") == 1 for peer in scene.peers.all)
+
+
+def text_spine(scene: Scene) -> Iterator[None]:
+    """10: a text whose characters each hang to the left of the one before, and others beside all of them."""
+    mallory = scene.mallory
+    item = scene.alice.party.create("antiphon/text")
+    item.edit("insert", 0, "Milk")
+    entries = all_of(scene.alice)
+    writers = sorted((mallory.pen(), mallory.pen(mallory.second)), key=lambda writer: writer.pair.key, reverse=True)
+    lamport = 1 + max(entry.lamport for entry in entries)
+    (long,) = writers[0].extend(drafts(item.id, [spine(lamport, 10 * MANY)]), seen=entries)
+    assert long.block(0).lamport == lamport
+    mutations = [beside(bytes(writers[0].pair.key), lamport, 10 * MANY)] * 2
+    scene.show(
+        long,
+        *writers[1].extend(
+            drafts(item.id, mutations),
+            seen=[*(entry for entry in entries if entry.feed != writers[1].pair.key), long.block(0).entry],
+        ),
+    )
+    yield
+    item = scene.alice.party.item(item.id)
+    assert len(item.value) == 4 + 30 * MANY
+    assert size_of(scene.alice, item.edit("delete", 0, len(item.value))) < SMALL
+    yield
+    assert {peer.party.item(item.id).value for peer in scene.peers.all} == {""}
 
 
 def reading(scene: Scene) -> Iterator[None]:
@@ -291,17 +385,44 @@ def identity_as_group(scene: Scene) -> Iterator[None]:
     assert not any(member(peer).machine.roles_of(PUPPET) for peer in scene.peers.all)
 
 
-#: With more than one history, so that what each way carries matters.
-FORKS: list[Attack] = [runaway_control, branch_for_one, two_control_branches, two_models, forked_genesis]
+def flooded_quarantine(scene: Scene) -> Iterator[None]:
+    """12: more forks than the quarantine lists, each of another feed; what peers handed in stays listed."""
+    peer, party = scene.mallory.peer, scene.mallory.party
+    sources = [bytes(pair_of(f"{name}'s device").key) for name in ("dora", "emil", "fred")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine, "QUARANTINE_ENTRIES_MAX", MANY // 2)
+        for source, honest in product(sources, scene.honest):
+            damaged = replace(SpanWriter(pair_of("damaged on the way"), party).write(), signature=source + source)
+            with pytest.raises(BadSignature):
+                honest.store.ingest_bytes(replace(damaged, first=sources.index(source)).encode(), source=source)
+        word, entries = member(peer).vouch(peer.identity), member(peer).machine.entries()
+        for number in range(MANY):
+            pair = pair_of(f"control feed {number}")
+            claim = FeedAdmission(pair.key, FeedKind.CONTROL, peer.key, peer.device.key, word)
+            writer = SpanWriter(pair, party)
+            scene.show(scene.mallory.say(writer, claim, pairs=(pair,), seen=entries))
+            for seed, name in enumerate(HONEST, 1):
+                scene.show(scene.mallory.say(writer.fork(seed), Policy(), seen=()), to=(name,))
+        yield
+        yield
+        for one in scene.honest:
+            listed = one.store.quarantine()
+            assert listed.dropped >= MANY // 2
+            assert {refusal.source for refusal in listed.refusals} >= set(sources)
+
+
 ATTACKS: list[Attack] = [
     runaway_control,
     runaway_data,
+    runaway_stranger,
     branch_for_one,
     two_control_branches,
     many_data_feeds,
     strangers,
     two_models,
     much_seen,
+    much_seen_by_data,
+    void_grants,
     narrowed_groups,
     void_policies,
     owner_takes_back,
@@ -309,25 +430,17 @@ ATTACKS: list[Attack] = [
     forked_genesis,
     stolen_phone,
     siblings,
+    long_keys,
+    text_spine,
     reading,
     identity_as_group,
-]
-
-
-CASES = [
-    pytest.param(
-        attack,
-        way,
-        id=f"{attack.__name__}-{way}",
-        marks=() if way == "session" or (way == "file" and attack in FORKS) else only_in_soak,
-    )
-    for attack in ATTACKS
-    for way in WAYS
+    flooded_quarantine,
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("attack", "way"), CASES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_a_party_survives(tmp_path: Path, attack: Attack, way: str) -> None:
     scene = Scene(tmp_path)
     try:

@@ -91,24 +91,24 @@ def read_by_opening(home: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_void_acts_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_by_opening(home, monkeypatch) < COUNT // 2
-    [kept] = home.rglob("*.kept")
-    kept.unlink()
+    [checkpoint] = home.rglob("*.checkpoint")
+    checkpoint.unlink()
     assert read_by_opening(home, monkeypatch) > 3 * COUNT
     assert read_by_opening(home, monkeypatch) < COUNT // 2
 
 
 def test_openings_with_the_file_without_it_and_with_a_damaged_one_agree(home: Path) -> None:
-    [kept] = home.rglob("*.kept")
-    wanted, data = opened(home), kept.read_bytes()
+    [checkpoint] = home.rglob("*.checkpoint")
+    wanted, data = opened(home), checkpoint.read_bytes()
     assert wanted.held < wanted.known - 2 * COUNT + 10
     for at in range(0, len(data), len(data) // 7):
-        kept.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        checkpoint.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
         assert opened(home) == wanted
-        assert kept.read_bytes() == data, "it was found, and written anew"
+        assert checkpoint.read_bytes() == data, "it was found, and written anew"
     for other in (b"", data[: len(data) // 2]):
-        kept.write_bytes(other)
+        checkpoint.write_bytes(other)
         assert opened(home) == wanted
-    kept.unlink()
+    checkpoint.unlink()
     assert opened(home) == wanted
 
 
@@ -127,16 +127,16 @@ def test_acts_of_others_go_on(home: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_stops_no_party(home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    [kept] = home.rglob("*.kept")
+    [checkpoint] = home.rglob("*.checkpoint")
     wanted = opened(home)
-    kept.unlink()
-    blocked = kept.with_name(f"{kept.name}.new")
+    checkpoint.unlink()
+    blocked = checkpoint.with_name(f"{checkpoint.name}.new")
     blocked.mkdir()
     assert opened(home) == wanted
     assert "cannot be written" in caplog.text
-    assert not kept.exists()
+    assert not checkpoint.exists()
     blocked.rmdir()
-    kept.mkdir()
+    checkpoint.mkdir()
     caplog.clear()
     assert opened(home) == wanted
     assert "cannot be read" in caplog.text

@@ -60,6 +60,28 @@ def test_pieces_have_one_timeframe_each_and_leave_nothing_out(
         assert origin <= low
 
 
+@given(
+    blocks,
+    st.integers(0, 12),
+    st.integers(0, 12),
+    st.lists(st.tuples(st.sampled_from(FEEDS), st.lists(st.integers(0, 9), unique=True).map(sorted)), max_size=4),
+)
+def test_pieces_by_marked_blocks_are_told_apart_by_these_alone(
+    seen: list[dict[bytes, int]], start: int, stop: int, marks: list[tuple[bytes, list[int]]]
+) -> None:
+    log, frames = logged(seen), copied([*seen, *[{}] * 13])
+
+    def marked(seq: int) -> list[int]:
+        return [sum(mark <= frames[seq].get(feed, -1) for mark in seqs) for feed, seqs in marks]
+
+    pieces = list(log.pieces(start, stop, marks))
+    assert [seq for low, high, _ in pieces for seq in range(low, high)] == list(range(start, stop))
+    for low, high, origin in pieces:
+        assert all(marked(seq) == marked(low) for seq in range(origin, high))
+        assert origin == 0 or marked(origin - 1) != marked(low)
+        assert low in (start, origin)
+
+
 @given(blocks, st.integers(0, 12))
 def test_a_part_of_a_log_answers_like_the_whole(seen: list[dict[bytes, int]], at: int) -> None:
     log, frames = logged(seen), copied([*seen, *[{}] * 13])

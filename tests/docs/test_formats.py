@@ -96,6 +96,7 @@ def test_a_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None
         ("frontiers", bytes_of("frontiers-key"), "frontier"),
         ("forks", bob, "fork"),
         ("branches", bytes_of("branches-key"), "branch-stored"),
+        ("branch_blocks", bytes_of("branch-blocks-key"), "branch-block"),
         ("quarantine", bytes_of("quarantine-key"), "refusal"),
         ("quarantine", bytes_of("quarantine-digest-key"), "quarantine-digest"),
         ("quarantine", bytes_of("quarantine-source-key"), "quarantine-source"),
@@ -122,7 +123,8 @@ def test_a_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None
         assert [entry.encode() for entry in store.frontier(alice).values()] == [bytes_of("entry")]
         assert (store.bounds(bob).end, store.fork(bob)) == (1, bytes_of("fork"))
         (branch,) = store.branches(bob)
-        assert (branch.first, branch.hash_at(1)) == (1, bytes_of("branches-key")[32:])
+        assert (branch.first, branch.hash_at(2)) == (1, bytes_of("branches-key")[32:])
+        assert store.branch_with(bob, 1, bytes_of("branch-blocks-key")[32:]) == branch
         (refusal,) = store.quarantine().refusals
         assert refusal.feed == bob
 

@@ -151,6 +151,11 @@ class Feed:
     def base_lamport(self) -> int:
         return lamport_of(self.feed, self.base - 1)
 
+    @property
+    def ended(self) -> bool:
+        """True if a block that follows the history is a branch: always in a data feed, and beyond a known fork."""
+        return self.feed not in CONTROL or self.end != NO_END
+
     def beyond(self) -> list[BranchBlock]:
         """The blocks that are held beyond the end: a branch like any other."""
         return [
@@ -211,6 +216,7 @@ class Engine:
             feed.position = min(feed.position, end)
             self._branches(feed.feed).add(feed.beyond())
             self._queue(feed.feed).doubt([feed])
+            self._queue(feed.feed).wake_ended(feed.feed)
 
     def _rebase(self, feed: Feed, length: int) -> None:
         feed.base = length
@@ -232,6 +238,8 @@ class Engine:
         while feed.position < feed.stop and not feed.fault:
             entries = feed.held[feed.position]
             if not self._queue(name).passes(feed, feed.position, entries, self._standing):
+                if feed.fault:
+                    self._queue(name).wake_ended(name)
                 return
             feed.position += 1
             yield hash_of(name, feed.position - 1)
@@ -240,7 +248,8 @@ class Engine:
         (branches,) = [branches for branches in self.branches.values() if name in branches.blocks]
         block = branches.blocks[name]
         feed = self.feeds[block.feed]
-        if branches.show(block, self._standing, feed.position, link_of, feed.base, feed.base_lamport):
+        head = None if feed.ended or feed.fault else hash_of(feed.feed, feed.position - 1)
+        if branches.show(block, self._standing, feed.position, link_of, feed.base, feed.base_lamport, head):
             yield name
 
     def _standing(self, entry: Entry) -> Standing:
@@ -267,6 +276,10 @@ class Reference:
 
     def _follows(self, block: BranchBlock) -> bool:
         feed, before = self.feeds[block.feed], self.shown.get(block.previous)
+        if block.seq == feed.position and block.previous == hash_of(feed.feed, block.seq - 1) and not feed.ended:
+            obstacle = self._obstacle(feed)
+            if obstacle is None or not obstacle[1]:  # history to come, unless the history has a fault
+                return False
         bounds = [0] if block.seq == 0 else []
         if 0 < block.seq <= feed.base:
             bounds.append(feed.base_lamport)
@@ -287,15 +300,17 @@ class Reference:
 
     def obstacles(self) -> dict[bytes, tuple[Entry, bool]]:
         """By blocked feed: the first entry of its next block that is not covered, and if that is a lie."""
-        found = {}
-        for name, feed in self.feeds.items():
-            if feed.position < feed.stop:
-                entry = next(entry for entry in feed.held[feed.position] if not self.covered(entry))
-                other, shown = self.feeds[entry.feed], self.shown.get(entry.hash)
-                known = other.position > entry.seq and entry.hash == hash_of(entry.feed, entry.seq)
-                known = known or (shown is not None and (shown.feed, shown.seq) == (entry.feed, entry.seq))
-                found[name] = entry, entry.seq >= other.base and known
-        return found
+        return {name: found for name, feed in self.feeds.items() if (found := self._obstacle(feed)) is not None}
+
+    def _obstacle(self, feed: Feed) -> tuple[Entry, bool] | None:
+        entries = feed.held[feed.position] if feed.position < feed.stop else ()
+        entry = next((entry for entry in entries if not self.covered(entry)), None)
+        if entry is None:
+            return None
+        other, shown = self.feeds[entry.feed], self.shown.get(entry.hash)
+        known = other.position > entry.seq and entry.hash == hash_of(entry.feed, entry.seq)
+        known = known or (shown is not None and (shown.feed, shown.seq) == (entry.feed, entry.seq))
+        return entry, entry.seq >= other.base and known
 
 
 def disagreements(history: History) -> list[str]:

@@ -95,13 +95,14 @@ METHODS = {
     "wake_waiters": nothing,
     "_wake_grown": nothing,
     "wake_all": nothing,
+    "wake_ended": nothing,
     "doubt": nothing,
 }
 
 
 def caught() -> bool:
     """True if some history shows the planted bug."""
-    return any(disagreements(make_history(seed, 4, 4, 20)) for seed in range(3_000))
+    return any(disagreements(make_history(seed, 4, 4, 30)) for seed in range(3_000))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -134,6 +135,18 @@ bound = Branches._bound
 @pytest.mark.parametrize("rule", [unbound, dangling, blind], ids=lambda rule: rule.__name__)
 def test_a_wrong_bound_of_a_branch_is_caught(rule: Callable[..., int | None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Branches, "_bound", rule)
+    assert caught()
+
+
+def hasty(self: Branches, *args: Any) -> bool:
+    return show(self, *args[:6])
+
+
+show = Branches.show
+
+
+def test_taking_history_to_come_for_a_branch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Branches, "show", hasty)
     assert caught()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.core.cid import Cid
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.mesh.blob_scope import BlobScope
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
+from antiphon.snapshot.root import SnapshotRoot
+from antiphon.snapshot.tree_node import Node
 
 
 class Counting(MemoryBlobs):
@@ -72,3 +74,17 @@ def test_what_arrives_later_is_reached_then(blobs: Counting) -> None:
     here.put_all((cid, blobs.get(cid)) for cid in cids)
     scope.arrived()
     assert all(scope.reaches(cid, [root]) for cid in cids)
+
+
+def test_the_snapshot_of_another_party_that_liars_link_into_theirs_is_not_reached(blobs: Counting) -> None:
+    """Its CID stands in control feeds, which members of a child party hold, too; the CIDs below it do not."""
+    items = build(blobs, b"secret", bytes(5_000))
+    foreign = blobs.put(SnapshotRoot(b"q" * 32, 1, None, 5, items=items, item_count=2).encode(), DAG_CBOR)
+    own = build(blobs, *(b"%d" % number for number in range(3)))
+    keys = (bytes(16), b"k" * 16)
+    forged = blobs.put(Node(1, keys, (own, foreign), (3, 2)).encode(), DAG_CBOR)
+    root = blobs.put(SnapshotRoot(b"p" * 32, 1, None, 5, items=forged, item_count=3).encode(), DAG_CBOR)
+    scope = BlobScope(blobs)
+    assert all(scope.reaches(cid, [root]) for cid in (root, forged, own))
+    assert not any(scope.reaches(cid, [root]) for cid in (foreign, *tree.walk(items, blobs)))
+    assert scope.reaches(foreign, [root, foreign]), "of its own party it is the root"

@@ -15,10 +15,12 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
+from antiphon.halo.credentials.claims import Position
 from antiphon.model.item_state import EMBEDDED, META
 from antiphon.model.message import Change, wrap, write_change
 from antiphon.model.value import Reference
 from antiphon.party.live.item import Item
+from antiphon.query.index.index import ItemIndex
 from antiphon.testing.peers import Peer, Peers
 
 
@@ -218,3 +220,37 @@ def test_embedded_items_are_not_described(lone: Peer) -> None:
     note = lone.party.create("antiphon/object")
     with pytest.raises(InvalidInput, match="is not set as metadata"):
         note.set_metadata(EMBEDDED, 1)
+
+
+# -- the index
+
+
+def parent_in_index(peer: Peer, item: Item) -> bytes:
+    with peer.party.locked() as engine:
+        engine.save()
+        index = engine.items.index
+        assert isinstance(index, ItemIndex)
+        return index.parent(item.id)
+
+
+def test_a_long_item_moves_and_the_claim_of_its_only_child_is_erased(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """One save of Bob's has both. It writes the long item in a part of its own, while the child still claims it."""
+    for peer in (alice, bob):
+        peer.party.attach(ItemIndex)
+    above, long, child = (alice.party.create("antiphon/object") for _ in range(3))
+    for n in range(12):
+        long.edit("set", f"k{n}", "v" * 100_000)
+    claim = child.move(long.id)
+    peers.sync()
+    assert parent_in_index(bob, child) == parent_in_index(alice, child) == long.id
+    long.move(above.id)
+    peers.pass_on(alice, bob)
+    bob.party.process()
+    assert alice.member is not None
+    alice.member.erase(Position(claim.feed, claim.seq))
+    alice.party.process()
+    peers.pass_on(alice, bob)
+    bob.party.process()
+    assert bob.party.parents() == {long.id: above.id}
+    for peer in (alice, bob):
+        assert (parent_in_index(peer, long), parent_in_index(peer, child)) == (above.id, b"")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from antiphon.halo.credentials.claims import Policy
-from antiphon.halo.finality.epoch_values import rank
+from antiphon.halo.finality.epoch_values import ranked
 from antiphon.model.factory import ModelFactory
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.testing.peers import Peer, Peers, Ticks
@@ -80,8 +80,8 @@ class Town:
 
     def by_rank(self, number: int = 1) -> list[Peer]:
         devices = [self.device(peer) for peer in self.peers.all]
-        party = self.peers.all[0].party.key
-        return sorted(self.peers.all, key=lambda peer: rank(number, party, self.device(peer), devices))
+        order = ranked(number, self.peers.all[0].party.key, devices)
+        return sorted(self.peers.all, key=lambda peer: order.index(self.device(peer)))
 
 
 def town(

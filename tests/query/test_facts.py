@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zlib
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.model import Model
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
+from antiphon.query import packed_json
 from antiphon.query.codec.facts import decode_facts, decode_parts, encode_facts
 from antiphon.query.facts import Facts, facts_of
-from antiphon.query.filters import Fact
+from antiphon.query.filters import Fact, Match, prop
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
@@ -146,3 +148,41 @@ def _made(facts: Facts) -> bool:
     except AttributeError:
         return False
     return True
+
+
+# -- a long value is stored after the other fields, and read when it is asked for
+
+
+def test_a_long_value_is_read_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = Facts(
+        b"i" * 16, "antiphon/array", 1, [None, "é", 1.0] * 20_000, name="long", claims=((Stamp(1, b"f" * 32, 2), b""),)
+    )
+    encoded = encode_facts(facts)
+    assert encode_facts(decode_facts(encoded)) == encoded
+    read: list[int] = []
+
+    def unpack(text: str) -> Any:
+        read.append(len(text))
+        return packed_json.unpack(text)
+
+    monkeypatch.setattr("antiphon.query.codec.facts.unpack", unpack)
+    found = decode_facts(encoded)
+    assert found.name == "long"
+    assert max(read) < 1000
+    assert found == facts
+    assert max(read) > 100_000
+    damaged = bytearray(encoded)
+    damaged[-1] ^= 1
+    with pytest.raises(DamagedItems):
+        decode_facts(bytes(damaged))
+
+
+def test_the_index_keeps_long_values_through_changes() -> None:
+    index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
+    index.create()
+    for words in (["alpha"] * 30_000, ["beta"] * 40_000, ["gamma"], ["delta"] * 50_000):
+        facts = Facts(b"i" * 16, "antiphon/object", 1, {"words": words, "first": words[0]})
+        index.put([(facts.id, encode_facts(facts))])
+        assert index.facts([facts.id])[facts.id] == facts
+        assert index.run(Query(prop("first") == words[0])).ids == (facts.id,)
+        assert index.run(Query(Match(words[0]))).ids == (facts.id,)

@@ -70,7 +70,7 @@ class Plant:
 def stamps_left_out(patch: Patch) -> None:
     """An object's snapshot has the values, and not who wrote them when."""
     fields = wire.stamp_fields
-    patch.setattr(snapshot_codec, "_plain_register", lambda key, values, at: b"")
+    patch.setattr(snapshot_codec, "_plain_register", lambda *_: b"")  # the short way does not come by there
     patch.setattr(snapshot_codec, "stamp_fields", lambda where, stamp: fields(where, Stamp(1, stamp.feed, 0)))
 
 
@@ -224,7 +224,7 @@ PLANTS = (
         _SAME | _EPOCHS | {"rebuilt alike"},
     ),
     Plant(
-        "clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}, likely_seed=26
+        "clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}, likely_seed=97
     ),
     Plant(
         "chain check skipped",
@@ -299,7 +299,7 @@ PLANTS = (
         (Fault.SKEW, Fault.SLEEP, Fault.PARTS),
         _EPOCHS,
         peers=4,
-        likely_seed=45,
+        likely_seed=48,
     ),
     Plant("anybody is given the party", anybody_served, (Fault.REVOKES,), frozenset({"nothing given away"})),
     Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),

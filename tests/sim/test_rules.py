@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import NotAuthorised
-from antiphon.halo.credentials.claims import EpochGenesis, MemberAdmission, Position, Role
+from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, MemberAdmission, Position, Role
+from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.model.factory import ModelFactory
 from antiphon.party.live.item import Item
 from antiphon.sim import laws
 from antiphon.sim.byzantine import blocks, credentials
 from antiphon.sim.byzantine.attacker import Attacker, as_draft
+from antiphon.sim.byzantine.worst_member import second_feed
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import Cast, Rules, Scenario
@@ -378,3 +380,20 @@ def test_members_are_linked_in_the_end_if_only_who_has_left_connects_them(begin:
     play.end()
     assert [play.shown(item.id)[:2] for item in items] == [[{}, {}], [{}, {}]]
     assert ("carol" in alice.neighbours) == leaves, "whom a member still connects need no link"
+
+
+def test_a_liar_that_may_open_no_more_control_feeds_goes_on(begin: Begin) -> None:
+    play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
+    liar = play.liar("mallory")
+    for _ in range(DEVICE_FEEDS_MAX):
+        second_feed(liar, FeedKind.CONTROL)
+    play.pass_time()
+    play.stage._revoke(play["mallory"])
+    play.pass_time()
+    play.stage._admit(play["mallory"])
+    play.pass_time()
+    item = note(play["alice"])
+    play.pass_time()
+    assert play["mallory"].member.control is None
+    assert item.id in play["mallory"].party.items()
+    play.end()

@@ -45,6 +45,12 @@ def test_a_run_that_hangs_in_one_event_breaks_a_law(monkeypatch: pytest.MonkeyPa
     assert "in one event" in broken.text
 
 
+def test_a_run_on_a_busy_machine_breaks_no_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real time passes while other processes run."""
+    monkeypatch.setattr("antiphon.sim.world.time.monotonic", count(step=1_000).__next__)
+    assert play_safely(small(1)).ok
+
+
 def test_the_limits_of_a_run_are_far_from_what_it_takes() -> None:
     scenario = small(1)
     needed = scenario.limits.events // 10

@@ -16,10 +16,17 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from antiphon.core.codec import Reader, u32
+from antiphon.core.errors import BadEncoding
+
+KEY_SIZE = 32
 Seen = Mapping[bytes, int]  # feed → the last seq seen of it
+Marks = Sequence[tuple[bytes, Sequence[int]]]  # blocks that matter: feeds, each with ascending seqs of it
 
 
 class Sightings:
@@ -68,18 +75,58 @@ class Sightings:
     def feeds(self) -> Iterable[bytes]:
         return self._steps
 
-    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    def first_seeing(self, feed: bytes, seq: int) -> int | None:
+        """Return the first block that had seen block `seq` of a feed, or a later one; None if there is none."""
+        steps = self._steps.get(feed)
+        if steps is None or steps[-1] < seq:
+            return None
+        return steps[2 * bisect_left(range(1, len(steps), 2), seq, key=steps.__getitem__)]
+
+    def first(self, feed: bytes, seq: int) -> int | None:
+        """Return the first block that had seen block `seq` of a feed; None if no block has."""
+        steps = self._steps.get(feed)
+        if steps is None or steps[-1] < seq:
+            return None
+        place = bisect_left(range(0, len(steps), 2), seq, key=lambda at: steps[at + 1])
+        return steps[2 * place]
+
+    def pieces(self, start: int, stop: int, marks: Marks | None = None) -> Iterator[tuple[int, int, int]]:
         """Divide [start, stop) into ranges of blocks with one timeframe. Yield (low, high, origin) of each.
 
-        The origin is the block from which on the timeframe holds; 0 before any was seen.
+        The origin is the block from which on the timeframe holds; 0 before any was seen. With `marks`, timeframes that
+        have seen the same of the marked blocks are one.
         """
-        place = bisect_right(self.starts, start)
-        origin = self.starts[place - 1] if place else 0
-        for begin in self.starts[place : bisect_left(self.starts, stop)]:
+        if marks is None:
+            place = bisect_right(self.starts, start)
+            origin = self.starts[place - 1] if place else 0
+            begins = self.starts[place : bisect_left(self.starts, stop)]
+        else:
+            origin, begins = self._origin(start, marks), sorted(set(self._begins(start, stop, marks)))
+        for begin in begins:
             yield start, begin, origin
             start = origin = begin
         if start < stop:
             yield start, stop, origin
+
+    def _origin(self, seq: int, marks: Marks) -> int:
+        """Return the first block that had seen the same marked blocks as block `seq`."""
+        origin = 0
+        for feed, marked in marks:
+            count = bisect_right(marked, self.last(feed, seq))
+            if count:
+                origin = max(origin, self.first(feed, marked[count - 1]) or 0)
+        return origin
+
+    def _begins(self, start: int, stop: int, marks: Marks) -> Iterator[int]:
+        """Yield the blocks in (start, stop) that had seen more marked blocks than the one before them."""
+        for feed, marked in marks:
+            place = bisect_right(marked, self.last(feed, start))
+            while place < len(marked):
+                begin = self.first(feed, marked[place])
+                if begin is None or begin >= stop:
+                    break
+                yield begin
+                place = bisect_right(marked, self.last(feed, begin), place)
 
     def steps(self) -> Iterator[tuple[int, Seen]]:
         """Yield the blocks at which the timeframe grew, each with what was new: `Sightings(steps)` is an equal log."""
@@ -98,6 +145,33 @@ class Sightings:
     def until(self, seq: int) -> Sightings:
         """Return the log of the blocks before `seq`."""
         return Sightings((start, seen) for start, seen in self.steps() if start < seq)
+
+    def encode(self, stop: int | None = None) -> bytes:
+        """Encode the log, or its blocks before `stop`, as columns."""
+        parts = []
+        for feed, steps in sorted(self._steps.items()):
+            count = len(steps) // 2
+            if stop is not None:
+                count = bisect_left(range(0, len(steps), 2), stop, key=steps.__getitem__)
+            if count:
+                parts.append(feed + u32(count) + np.asarray(steps[: 2 * count], dtype="<i8").tobytes())
+        return u32(len(parts)) + b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> Sightings:
+        """Decode the bytes of `encode`, without a step of Python for each block. Raises `BadEncoding`."""
+        found, last = cls(), b""
+        for _ in range(reader.u32()):
+            feed = reader.take(KEY_SIZE)
+            rows = np.frombuffer(reader.take(reader.u32() * 16), dtype="<i8").reshape(-1, 2)
+            ascends = len(rows) and int(rows[0].min()) >= 0 and bool((np.diff(rows, axis=0) > 0).all())
+            if feed <= last or not ascends:
+                raise BadEncoding("what a feed has seen: feeds, blocks or seqs do not ascend")
+            steps = found._steps[feed] = array("q")
+            steps.frombytes(rows.astype(np.int64).tobytes())
+            last = feed
+        found.starts = sorted({seq for steps in found._steps.values() for seq in steps[::2]})
+        return found
 
     def copy(self) -> Sightings:
         """Return a log of its own, which does not grow with this one."""

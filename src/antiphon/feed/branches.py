@@ -5,11 +5,14 @@ honest members may have seen them, and refer to them by hash. Such a block is *s
 from a delivered block, from the feed's beginning or from inside the cut of the final epoch, each with a lamport at most
 one above that of the block before it and of its entries, which count in turn (rule 23). So a lamport costs its writer
 one signed block for each step, and a claim alone is worth nothing.
+
+Whether a block is shown depends on the blocks that lead to it alone. So `Branches` need not hold the others: a block
+that is asked for is fetched from the store, if the engine says how, and the blocks before it when they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from antiphon.feed.block import Block
@@ -54,12 +57,18 @@ def branch_blocks(span: Span, *, whole: bool = False) -> Iterator[BranchBlock]:
         previous = block.hash
 
 
+Fetch = Callable[[Entry], Sequence[Span]]  # the spans of the store, if any, with the branch block that an entry names
+
+
 class Branches:
     """The branch blocks of one engine, by hash. They are looked at in its `CausalQueue`, each under its hash."""
 
-    def __init__(self, queue: CausalQueue) -> None:
+    def __init__(self, queue: CausalQueue, fetch: Fetch | None = None) -> None:
         self._queue = queue
+        self._fetch = fetch
         self.blocks: dict[bytes, BranchBlock] = {}
+        self._next: dict[tuple[bytes, bytes], bytes] = {}  # feed and hash of a block → the first that came after it
+        self.parted: dict[bytes, int] = {}  # feeds with two different blocks after one: the least seq of such
 
     def add_span(self, span: Span, *, whole: bool = False) -> None:
         """Add the blocks of a span; known ones change nothing."""
@@ -71,13 +80,34 @@ class Branches:
             if block.hash not in self.blocks:
                 self.blocks[block.hash] = block
                 self._queue.wake(block.hash)
+                self._next.setdefault((block.feed, block.previous), block.hash)
+                self.compare(block.feed, block.seq, block.previous, block.hash)
+
+    def compare(self, feed: bytes, seq: int, previous: bytes, hash_: bytes) -> None:
+        """Note a fork if another block of a branch is here after the same block: both are signed."""
+        if self._next.get((feed, previous), hash_) != hash_:
+            self.parted[feed] = min(seq, self.parted.get(feed, seq))
 
     def shown(self, entry: Entry) -> int | None:
         """Return the lamport of the block that an entry names, if that is shown; else None."""
         block = self.blocks.get(entry.hash)
-        if block is None or not block.shown or (block.feed, block.seq) != (entry.feed, entry.seq):
+        if block is None:  # if it is in the store, it is looked at later, and wakes those that wait for it
+            self._seek(entry)
+            return None
+        if not block.shown or (block.feed, block.seq) != (entry.feed, entry.seq):
             return None
         return block.lamport
+
+    def _seek(self, entry: Entry) -> None:
+        for span in () if self._fetch is None else self._fetch(entry):
+            self.add_span(span)
+
+    def seek_again(self, feed: bytes) -> None:
+        """Fetch the blocks of a feed that others wait for: more blocks of it may be in the store than before."""
+        wanted = {entry.hash: entry for entry in self._queue.waits_for.values() if entry.feed == feed}
+        for hash_, entry in wanted.items():
+            if hash_ not in self.blocks:
+                self._seek(entry)
 
     def show(
         self,
@@ -100,6 +130,11 @@ class Branches:
         if block.seq == position and block.previous == head:
             self._queue.sleep(block.hash, Entry(block.feed, block.seq, block.lamport, block.hash))
             return False
+        before = block.before
+        bound = 0 if block.seq == 0 else self._bound(before, position, read_link, base, base_lamport)
+        if bound is None:  # first, so that of a chain of blocks only one waits for another feed
+            self._queue.sleep(block.hash, before)
+            return False
         greatest = 0
         for entry in block.entries:
             found = standing(entry)
@@ -110,9 +145,7 @@ class Branches:
                 block.fault = lie_of(block.seq, entry)
                 return False
             greatest = max(greatest, entry.lamport)
-        before = block.before
-        bound = 0 if block.seq == 0 else self._bound(before, position, read_link, base, base_lamport)
-        if bound is None or (block.lamport > max(bound, greatest) + 1 and 0 <= before.seq < base):
+        if block.lamport > max(bound, greatest) + 1 and 0 <= before.seq < base:
             # Inside the cut, the block before may be above the root's lamport, on a branch that is shown later.
             self._queue.sleep(block.hash, before)
             return False

@@ -67,7 +67,10 @@ class PartyAdmits:
 
     def version(self) -> int:
         """Return the version of the control state, with those of the children."""
-        return self._look() + sum(child.version() for child in self._children())
+        version = self._look()
+        for child in self._children():
+            version += child.version()
+        return version
 
     def _look(self) -> int:
         now = self._party.store.transaction

@@ -157,7 +157,9 @@ class Requester:
             blobs, blobs_ms = self._want_blobs(now_ms)
             asked += blobs
             wake_ms = min(wake_ms, blobs_ms)
-        return asked, min([wake_ms, *(request.until_ms for request in self._requests.values())])
+        for request in self._requests.values():
+            wake_ms = min(wake_ms, request.until_ms)
+        return asked, wake_ms
 
     def _expire(self, now_ms: int) -> None:
         late = [number for number, request in self._requests.items() if request.until_ms <= now_ms]
@@ -216,7 +218,8 @@ class Requester:
     def _want_branches(self, now_ms: int) -> tuple[list[WantBranch], int]:
         """Return requests for blocks that waiting blocks refer to, and that do not come with their feeds."""
         due, wake_ms = self._replica.branches.due(now_ms)
-        self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
+        if self._lacked:
+            self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
         asked: list[WantBranch] = []
         for block in due:
             theirs = self.theirs.get(block.feed)

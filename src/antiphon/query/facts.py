@@ -43,17 +43,23 @@ MISSING = Missing()
 class _LazyFacts:
     """Parts of facts that are computed on first use, since most changes concern no query that reads them."""
 
-    __slots__ = ("_find", "_words")
+    __slots__ = ("_find", "_read", "_words")
     _find: partial[tuple[Reference, ...]]
+    _read: partial[Value]
     _words: str
 
     def __getattr__(self, name: str) -> Any:
-        """Compute `references`; Python calls this only for attributes that are not set."""
-        if name != "references":
+        """Compute `references` or `value`; Python calls this only for attributes that are not set."""
+        if name != "references" and name != "value":
             raise AttributeError(name)
-        found = self._find()
+        found = self._find() if name == "references" else self._read()
         object.__setattr__(self, name, found)
         return found
+
+    def read_later(self, read: partial[Value]) -> None:
+        """Compute the value on first use, with `read`."""
+        object.__setattr__(self, "_read", read)
+        object.__delattr__(self, "value")
 
     def refer_later(self, find: partial[tuple[Reference, ...]]) -> None:
         """Compute the references on first use, with `find`."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, UnknownKey
 from antiphon.core.keys import verified_once
+from antiphon.halo.acts.act import read_once
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
@@ -83,7 +84,8 @@ def run(
     its limits breaks the law *quiet*.
     """
     began = time.perf_counter()
-    with rare_gc(), verified_once(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
+    temporary = tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder)
+    with rare_gc(), verified_once(), read_once(), temporary as place:
         stage = Stage(scenario, Path(place), models or _standard(), keep_all=keep_all, trace=trace, limits=limits)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))
@@ -291,14 +293,14 @@ class Stage:
         they lack, and so do not get: nothing can pass, as in a partition.
         """
         first, *others = self.honest()
-        linked = False
+        reached, linked = self._reached(first), False
         for peer in others:
-            if peer.name not in self._reached(first):
+            if peer.name not in reached:
                 first.link(peer)
                 self.world.record(Kind.HEAL, first.name, other=peer.name)
                 first.poke()
                 peer.poke()
-                linked = True
+                reached, linked = self._reached(first), True
         return linked
 
     def _reached(self, first: SimPeer) -> set[str]:
@@ -307,9 +309,7 @@ class Stage:
         while fresh:
             peer = fresh.pop()
             for name, other in peer.neighbours.items():
-                speak = peer.speaks_to(name) and other.speaks_to(peer.name)
-                speak = speak and not (peer.is_misled_by(other) or other.is_misled_by(peer))
-                if name not in reached and (speak or (peer in honest and other in honest)):
+                if name not in reached and ((peer in honest and other in honest) or _speak(peer, other)):
                     reached.add(name)
                     fresh.append(other)
         return reached
@@ -479,3 +479,9 @@ class Stage:
                 peer.close()
             except AntiphonError:
                 continue
+
+
+def _speak(peer: SimPeer, other: SimPeer) -> bool:
+    """True if blocks can come from one neighbour to the other: neither refuses the other, or misleads it."""
+    speak = peer.speaks_to(other.name) and other.speaks_to(peer.name)
+    return speak and not (peer.is_misled_by(other) or other.is_misled_by(peer))

@@ -65,8 +65,11 @@ def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[
     yield from blobs.missing(pending)
 
 
-def links(cid: Cid, blobs: Blobs) -> list[Cid]:
-    """Return the CIDs in one node of a snapshot, a tree or content. A chunk has none, and is not read."""
+def links(cid: Cid, blobs: Blobs, *, part: bool = False) -> list[Cid]:
+    """Return the CIDs in one node of a snapshot, a tree or content. A chunk has none, and is not read.
+
+    With `part`, the root of a snapshot is refused with `BadEncoding`: no snapshot is part of another.
+    """
     if cid.codec == RAW:
         return []
     data, what = blobs.get(cid), str(cid)
@@ -75,6 +78,8 @@ def links(cid: Cid, blobs: Blobs) -> list[Cid]:
         return [Cid(held) for held in node.held if node.level or isinstance(held, Cid)]
     if data[:1] == array(4):
         return [link for link, _ in ContentNode.decode(data, what).links]
+    if part:
+        raise BadEncoding(f"{what} is no part of a snapshot")
     root = SnapshotRoot.decode(data)
     return [tree for tree in (root.items, root.feeds, root.deaths) if tree is not None]
 

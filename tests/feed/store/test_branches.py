@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from antiphon.core.errors import RefusedBlocks
+from antiphon.core.errors import Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.reasons import Reason
 from antiphon.feed.encoder import Draft
-from antiphon.feed.header import Kind
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Outcome
@@ -121,3 +124,38 @@ def test_a_longer_span_has_the_bodies_of_a_shorter_one_and_an_erased_one_stays_e
     store.ingest_branch([whole])
     (found,) = store.branches(FEED)
     assert found.body_list() == [*whole.body_list()[:3], None]
+
+
+@pytest.mark.parametrize("common", [0, 1, 2])
+def test_two_blocks_after_the_same_one_are_a_fork_in_any_order(tmp_path: Path, common: int) -> None:
+    """Whether they are kept as branches or came as history, and whether what is before them is here."""
+    writer = SpanWriter(PAIR, PARTY)
+    begun = [write(writer, Kind.CREDENTIAL) for _ in range(common)]
+    twin = writer.fork()
+    one, other = [write(writer, Kind.CREDENTIAL) for _ in range(2)], [write(twin, Kind.CREDENTIAL) for _ in range(2)]
+    for number, order in enumerate(permutations([*begun, one[0], *other])):
+        for history in (False, True):
+            with FeedStore.open(tmp_path / f"{number} {history}", durable=False) as store:
+                for span in order:
+                    if history and span not in other:
+                        with suppress(Equivocation, MissingBlocks):
+                            store.ingest(span)
+                    store.ingest_branch([span])
+                record, evidence = store.record(FEED), store.fork(FEED)
+                assert evidence is not None
+                assert Fork.decode(evidence).seq == record.end == common
+                assert store.ingest_branch([other[0]])[0].outcome is not Outcome.FORK
+
+
+def test_a_fork_that_was_known_before_the_history_does_not_divide_a_batch(store: FeedStore) -> None:
+    writer = SpanWriter(PAIR, PARTY)
+    batch = writer.write(3, atomic=True)
+    whole, other = SpanWriter(PAIR, PARTY), SpanWriter(PAIR, PARTY)
+    assert whole.write(3, atomic=True).hashes == batch.hashes
+    parts = [other.write(3, atomic=True), write(whole, Kind.GENESIS), write(other.fork(), Kind.GENESIS)]
+    store.ingest_branch([parts[1]])
+    assert store.record(FEED).end == NO_END
+    store.ingest_branch([parts[2]])
+    assert store.record(FEED).end == 3
+    store.ingest(batch)
+    assert (store.record(FEED).valid_length, store.record(FEED).length) == (3, 3)

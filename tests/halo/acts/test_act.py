@@ -10,7 +10,8 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.header import Kind
-from antiphon.halo.acts.act import Place, read_act
+from antiphon.halo.acts.act import Place, read_act, read_once
+from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import PartyGenesis, Position, Role
 from antiphon.testing.parties import Rehearsal, pair_of
 
@@ -79,3 +80,26 @@ def test_a_view_sees_its_own_feed_before_itself_and_others_as_far_as_it_says() -
     assert [place.sees(Position(b"a" * 32, seq)) for seq in (2, 3)] == [True, False]
     assert [place.sees(Position(b"b" * 32, seq)) for seq in (1, 2)] == [True, False]
     assert not place.sees(Position(b"c" * 32, 0))
+
+
+def test_what_peers_of_a_simulation_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    (party, genesis), read = block(), credential.read
+    asked: list[bytes] = []
+
+    def counted(party: bytes, data: bytes) -> credential.Credential:
+        asked.append(data)
+        return read(party, data)
+
+    monkeypatch.setattr(credential, "read", counted)
+    alone = read_act(party, genesis, {})
+    with read_once():
+        first, second = read_act(party, genesis, {}), read_act(party, genesis, {})
+        assert len(asked) == 2
+        assert read_act(party, replace(genesis, item=b"i" * 16), {}).claim is None  # the same bytes at another place
+        assert read_act(b"p" * 32, genesis, {}).claim is None  # or in another party, where they are worthless
+        assert read_act(b"p" * 32, genesis, {}).claim is None  # what is wrong is not kept
+        assert len(asked) == 4
+    assert first.claim == second.claim == alone.claim
+    assert first.digest == second.digest == alone.digest
+    read_act(party, genesis, {})
+    assert len(asked) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.fork import Fork
+from antiphon.feed.header import NO_END
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import EpochGenesis, Equivocated, Role
 from antiphon.halo.limits import GIVEN_MAX
@@ -77,6 +78,33 @@ def test_an_epoch_that_comes_on_a_branch_renews_what_feeds_may_give() -> None:
         assert machine.names(late)
 
 
+def test_whom_grants_beyond_a_fork_name_does_not_depend_on_when_it_was_found() -> None:
+    """An epoch rests on one branch, and begins a new count there; who knew the fork before counted from before it."""
+    rehearsal = Rehearsal()
+    alice, bob, late = rehearsal.founder("alice"), rehearsal.actor("bob"), pair_of("late").key
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    bob.join()
+    twin = bob.fork()
+    for number in range(GIVEN_MAX):
+        bob.admit(pair_of(f"reader {number % 10}").key, Role.READER)
+    alice.hear(bob)
+    alice.write(genesis(alice.machine, alice.machine.timeframe()))
+    bob.admit(late, Role.READER)
+    twin.admit(pair_of("two").key, Role.READER)
+    named = []
+    for found_first in (False, True):
+        machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        machine.add(alice.written)
+        if found_first:
+            machine.add_fork(Fork.between(bob.raw[1], twin.raw[1]).encode())
+        machine.add(bob.written)
+        machine.show(twin.raw[1])
+        named.append(set(machine.known_feeds.named))
+    assert late in named[0]
+    assert named[0] == named[1]
+
+
 def test_a_branch_that_follows_the_history_is_history_to_come() -> None:
     """Who has seen its blocks waits for them: a grant in them would not count (seeds 7000323, 7000706)."""
     rehearsal = Rehearsal()
@@ -124,3 +152,52 @@ def test_the_same_report_of_a_fork_counts_once_for_each_feed() -> None:
     alice.hear(mallory)
     assert len(alice.machine.authority.forks[eve.control.key]) == 1
     assert alice.machine.fork_ends[eve.control.key] == 1
+
+
+def test_two_branches_are_a_fork_whatever_came_of_the_history() -> None:
+    """Both blocks are signed: it is no matter which of them came as history, nor whether they wait for others."""
+    rehearsal = Rehearsal()
+    alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    bob.join()
+    twin = bob.fork()
+    bob.admit(pair_of("carol").key, Role.READER)
+    twin.admit(pair_of("dave").key, Role.READER)
+    states = []
+    for held in range(3):
+        for own_first in (False, True):
+            for alice_first in (False, True):
+                machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+                if alice_first:
+                    machine.add(alice.written)
+                spans = [bob.raw[1], twin.raw[1]]
+                if held < 2:
+                    machine.add(bob.written[:held])
+                for span in spans if own_first else reversed(spans):
+                    machine.show(span)
+                machine.add(bob.written)
+                assert machine.common(bob.control.key) == 1
+                machine.add(alice.written)
+                assert machine.waiting() == ()
+                states.append(machine.state())
+    assert all(state == states[0] for state in states)
+
+
+def test_two_first_blocks_that_wait_are_a_fork() -> None:
+    """Neither is shown, as it may be history to come; together they prove that the writer signed two histories."""
+    rehearsal = Rehearsal()
+    alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    twin = bob.fork()
+    bob.join()
+    rehearsal.now_ms += 1
+    twin.join()
+    machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    machine.add(alice.written)
+    machine.show(bob.raw[0])
+    assert machine.common(bob.control.key) == NO_END
+    machine.show(twin.raw[0])
+    assert machine.common(bob.control.key) == 0
+    assert len({act.hash for act in machine.acts() if act.stamp.feed == bob.control.key}) == 2

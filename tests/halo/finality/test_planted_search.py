@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.budget import SOAK
@@ -11,7 +12,7 @@ from tests.halo.finality.finality_search import Search, Violation
 
 from antiphon.halo.credentials.claims import EpochEndorsement, Policy
 from antiphon.halo.finality import voting
-from antiphon.halo.finality.ballot import Ballot, Choice, Claimed, Demand, Own
+from antiphon.halo.finality.ballot import Ballot, Choice, Claimed, Demand, Own, _Path
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.finality.epoch_values import EpochConfig
 
@@ -37,9 +38,15 @@ def what_is_endorsed_binds_nobody(patch: pytest.MonkeyPatch) -> None:
     """Neither the device nor those who read it remember that it endorsed a term."""
     attest: Callable[..., str] = Ballot._attest
     patch.setattr(Own, "promised", property(lambda _: 0))
-    patch.setattr(
-        Ballot, "_attest", lambda self, device, act, claim, said, _: attest(self, device, act, claim, said, 0)
-    )
+
+    def forget_and_attest(*given: Any) -> str:
+        path = given[-1]
+        promised, path.promised = path.promised, 0
+        found = attest(*given)
+        path.promised = promised
+        return found
+
+    patch.setattr(Ballot, "_attest", forget_and_attest)
 
 
 def the_least_is_extended(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +92,13 @@ def what_was_attested_is_hidden(patch: pytest.MonkeyPatch) -> None:
 def what_was_attested_is_hidden_and_nobody_looks(patch: pytest.MonkeyPatch) -> None:
     endorse: Callable[..., str] = Ballot._endorse
     what_was_attested_is_hidden(patch)
-    patch.setattr(Ballot, "_endorse", lambda *given: endorse(*given[:-2], {}, given[-1]))
+
+    def endorse_anew(*given: Any) -> str:
+        path = _Path()
+        path.promised = given[-1].promised
+        return endorse(*given[:-1], path)
+
+    patch.setattr(Ballot, "_endorse", endorse_anew)
 
 
 def a_device_attests_whatever_comes(patch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,42 @@ def test_a_second_word_told_again_counts_as_the_second() -> None:
     assert len(other.epochs().final) == 1
 
 
+def test_the_same_word_written_twice_is_one_word_wherever_it_stands() -> None:
+    """A liar repeats one attestation on a branch of its own feed. Who is told of it can only be told of one word."""
+    actors = alice, bob, carol = party("bob", "carol", liars=True)
+    genesis = declare(alice)
+    meet(*actors)
+    for actor in (bob, carol):
+        actor.write(attestation(genesis))
+    meet(*actors)
+    for actor in (alice, bob):
+        actor.write(attestation(genesis))
+    carol.write_signed(signed(carol.written[-1]))
+    meet(*actors)
+    for actor in actors:
+        assert numbers(actor) == []
+    carol.write(attestation(genesis))
+    assert numbers(carol) == [1]
+
+
+def test_a_vote_that_contradicts_what_is_before_it_does_not_count_when_its_feed_is_found_to_be_forked() -> None:
+    """Else it counts with one fork and not with the next one, and a final epoch is given up."""
+    actors = alice, bob, carol = party("bob", "carol", liars=True)
+    genesis = declare(alice)
+    meet(*actors)
+    for actor in (alice, bob, bob):
+        actor.write(attestation(genesis))
+    carol.write(EpochEndorsement(1, 1, bytes(bob.device.key)))
+    promised = len(carol.written)
+    for _ in range(3):
+        carol.write(attestation(genesis))
+    meet(*actors)
+    assert numbers(alice) == []
+    for common in range(len(carol.written) - 1, promised - 1, -1):
+        assert numbers(knowing(alice, carol, common)) == []
+    assert numbers(knowing(alice, carol, promised - 1)) == []
+
+
 def test_before_a_policy_only_the_first_feed_itself_can_tell_who_decides() -> None:
     """Bob tells a genesis of Alice's to one who has not heard of the policy that she set before it."""
     alice, bob = party("bob", policy=False)

@@ -234,7 +234,7 @@ def check_structure(state: TextState) -> None:
     shown = 0
     while leaf is not None:
         assert all(run.leaf is leaf for run in leaf.runs)
-        assert leaf.shown == sum(run.length for run in leaf.runs if run.text is not None)
+        assert leaf.shown == sum(run.shown for run in leaf.runs)
         shown += leaf.shown
         assert leaf.after is None or leaf.after.before is leaf
         leaf = leaf.after  # type: ignore[assignment]

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.fugue import Sequence
-from antiphon.model.text.runs import LAMPORT, LEAF_MAX, RUN_MAX, Run, Unit, Writer, next_to
+from antiphon.model.text.runs import HOLE, LAMPORT, LEAF_MAX, RUN_MAX, Run, Unit, Writer, next_to
 
 ALICE, BOB = b"a" * 32, b"b" * 32
 
@@ -26,7 +26,7 @@ def put(
 
 
 def text_of(sequence: Sequence) -> str:
-    return "".join(run.text for run in sequence.runs() if run.text is not None)
+    return "".join(run.text for run in sequence.runs() if run.text is not None).replace(HOLE, "")
 
 
 def runs_of(sequence: Sequence) -> list[Run]:
@@ -53,16 +53,29 @@ def test_typing_is_one_run_whatever_the_step_of_its_lamports(step: int) -> None:
     assert sequence.writer(ALICE).find(0) is None
 
 
-def test_backspaces_move_the_end_of_a_run_and_split_nothing() -> None:
+def test_deletions_leave_holes_and_split_nothing() -> None:
     sequence = typed("abcdef")
     writer = sequence.writer(ALICE)
-    for lamport in (6, 5, 4):
+    for lamport in (6, 2, 4, 4):
         sequence.delete(writer, [(lamport * LAMPORT, lamport * LAMPORT)], own=True)
-    assert [(run.text, run.length) for run in runs_of(sequence)] == [("abc", 3), (None, 3)]
-    for lamport in (1, 2):
-        sequence.delete(writer, [(lamport * LAMPORT, lamport * LAMPORT)], own=True)
-    assert [(run.text, run.length) for run in runs_of(sequence)] == [(None, 2), ("c", 1), (None, 3)]
-    assert all(writer.runs.at(run.start) is run for run in writer.runs)
+    run = runs_of(sequence)[0]
+    assert run.text == f"a{HOLE}c{HOLE}e{HOLE}"
+    assert [run.nth_shown(nth) for nth in range(run.shown)] == [0, 2, 4]
+    assert [run.shown_until(at) for at in range(7)] == [0, 1, 1, 2, 2, 3, 3]
+    put(sequence, ALICE, 7 * LAMPORT, "g", (ALICE, 6 * LAMPORT))
+    assert text_of(sequence) == "aceg"
+    assert len(runs_of(sequence)) == 1
+    sequence.delete(writer, [(LAMPORT, 9 * LAMPORT)], own=True)
+    assert [(run.text, run.length) for run in runs_of(sequence)] == [(None, 7)]
+    assert sequence.length == sequence.head.shown == 0
+
+
+def test_a_run_that_is_split_in_its_holes_keeps_what_it_shows() -> None:
+    sequence = typed("abcdef")
+    sequence.delete(sequence.writer(ALICE), [(LAMPORT, 3 * LAMPORT), (5 * LAMPORT, 5 * LAMPORT)], own=True)
+    put(sequence, BOB, 8 * LAMPORT, "!", (ALICE, 2 * LAMPORT))
+    assert [run.text for run in runs_of(sequence)] == [None, f"{HOLE}d{HOLE}f", "!"]
+    assert text_of(sequence) == "df!"
 
 
 def test_a_long_insertion_is_cut_into_runs_of_bounded_length() -> None:
@@ -93,7 +106,7 @@ def test_leaves_stay_small_and_positions_agree_with_the_text() -> None:
         run, at = sequence.find(index)
         assert run.text is not None
         assert run.text[at] == text[index]
-        assert sequence.shown_before(run) + at == index
+        assert sequence.shown_before(run) + run.shown_until(at) == index
     assert next_to(sequence.last(), 1) is None
     assert next_to(sequence.root, -1) is None
     with pytest.raises(InvalidInput):

@@ -14,7 +14,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
-from antiphon.model.text.runs import LAMPORT
+from antiphon.model.text.runs import LAMPORT, RUN_MAX
 
 TEXT = TextModel()
 CHAIN = budget(20_000, 100_000)  # elements
@@ -60,18 +60,19 @@ def test_an_empty_text_has_an_empty_snapshot() -> None:
 
 
 def test_rule_12_the_bytes_tell_nothing_of_how_runs_are_split() -> None:
-    """The same elements deleted piece by piece, or at once: memory holds other runs, the snapshot the same bytes."""
+    """Deleted elements are holes of a run, or a run if many are restored: the snapshot has the same bytes."""
     one, other = TEXT.initial(), TEXT.initial()
-    for state, deletes in ((one, [(2, 5), (4, 4), (7, 9), (5, 6)]), (other, [(2, 9)])):
-        TEXT.apply(state, TEXT.insert(state, 0, "0123456789", feed=ALICE), Stamp(1, ALICE, 0))
+    for state, deletes in ((one, [(20, 50), (40, 40), (70, 190), (50, 69)]), (other, [(20, 190)])):
+        TEXT.apply(state, TEXT.insert(state, 0, "0123456789" * 20, feed=ALICE), Stamp(1, ALICE, 0))
         for nth, (first, last) in enumerate(deletes):
             row = text_pb2.TextDelete(feed=1, lamport=1, offset=first, span=last - first)
             mutation = text_pb2.TextMutation(feeds=[ALICE], deletes=[row]).SerializeToString()
             TEXT.apply(state, mutation, Stamp(5 + nth, BOB, nth))
         TEXT.apply(state, TEXT.insert(state, 2, "x", feed=BOB), Stamp(20, BOB, 9))
 
-    assert len(list(one.runs())) != len(list(other.runs()))
-    assert TEXT.snapshot(one) == TEXT.snapshot(other)
+    restored = TEXT.restore(TEXT.snapshot(one))
+    assert len(list(one.runs())) != len(list(restored.runs()))
+    assert TEXT.snapshot(one) == TEXT.snapshot(other) == TEXT.snapshot(restored)
 
 
 @pytest.mark.parametrize("index", [lambda length: 0, lambda length: length, lambda length: length // 2])
@@ -205,3 +206,18 @@ def test_a_changed_number_is_refused_or_another_text(seed: int) -> None:
     assert len(TEXT.value(state)) == TEXT.length(state)
     TEXT.apply(state, TEXT.insert(state, 0, "x", feed=BOB), Stamp(1 << 62, BOB, 9))
     assert TEXT.value(state).startswith("x")
+
+
+def test_scattered_deletions_make_no_runs_received_or_restored() -> None:
+    count = 20_000
+    state = TEXT.initial()
+    TEXT.apply(state, TEXT.insert(state, 0, "xy" * count, feed=ALICE), Stamp(1, ALICE, 0))
+    rows = [text_pb2.TextDelete(lamport=1, offset=2 * at) for at in range(count)]
+    TEXT.apply(state, text_pb2.TextMutation(deletes=rows).SerializeToString(), Stamp(2, ALICE, 1))
+    restored = TEXT.restore(TEXT.snapshot(state))
+    for text in (state, restored):
+        assert TEXT.value(text) == "y" * count
+        assert TEXT.read(text, 100, 200) == "y" * 100
+        assert len(list(text.runs())) <= 2 * count // RUN_MAX + 2
+        assert not text.writers[ALICE].gone, "nothing is kept for each range"
+    assert TEXT.snapshot(restored) == TEXT.snapshot(state)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.party.epochs.epoch_acts import settle
+from tests.party.epochs.epoch_acts import note, settle
 from tests.party.forked import Forked, confront
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
@@ -23,7 +23,15 @@ from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
 from antiphon.party.bundle.export import ExportReport, export_party
 from antiphon.party.bundle.import_ import Bundle
-from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
+from antiphon.party.bundle.nodes import (
+    BundleFeed,
+    BundleRoot,
+    decode_list,
+    decode_page,
+    encode_list,
+    encode_page,
+    pages,
+)
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -276,6 +284,54 @@ def test_who_held_another_branch_than_the_epoch_writes_a_file_that_can_be_taken(
     export(case.carol, tmp_path / "party.car")
     take(tmp_path / "party.car", zoe)
     assert zoe.snapshots() == case.carol.snapshots() == case.alice.snapshots()
+
+
+def test_feeds_that_do_not_fit_into_the_root_are_in_pages(
+    peers: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.party.bundle.nodes.PAGE_SIZE", 1)
+    alice, bob = peers.add("alice"), peers.add("bob")
+    write(alice), write(bob, 3)
+    peers.settle()
+    zoe = newcomer(peers)
+    export(alice, tmp_path / "party.car")
+    bundle = take(tmp_path / "party.car", zoe)
+    assert bundle.root.more
+    assert len(bundle.feeds) == 4
+    assert zoe.snapshots() == alice.snapshots()
+    with pytest.raises(InvalidInput, match="a page of feeds stands in it twice"):
+        replace(bundle.root, more=bundle.root.more * 2)
+    rewrite(tmp_path / "party.car", tmp_path / "other.car", lambda root, _: replace(root, more=root.more[::-1]))
+    check_refused(tmp_path / "other.car", zoe, BadEncoding, "feeds ascend")
+
+
+def test_a_bundle_has_any_number_of_feeds() -> None:
+    """20,000 were the most: a member that opened as many control feeds made exporting a party fail."""
+    keys = [number.to_bytes(32, "big") for number in range(60_000)]
+    feeds = [BundleFeed(key, True, 0, 1, (Cid.of(key, DAG_CBOR),)) for key in keys]
+    first, *rest = pages(feeds)
+    assert [feed for page in rest for feed in decode_page(encode_page(page))] == feeds[len(first) :]
+    more = tuple(Cid.of(encode_page(page), DAG_CBOR) for page in rest)
+    root = BundleRoot(b"p" * 32, keys[0], None, first, more=more)
+    assert BundleRoot.decode(root.encode()) == root
+    assert not root.problem_with(feeds)
+
+
+def test_a_file_is_taken_to_its_end_where_another_branch_of_a_feed_is_held(peers: Peers, tmp_path: Path) -> None:
+    """The first block that contradicted a held one stopped it: feeds that come later in the file were not taken."""
+    case = Forked(peers, longer=2)
+    made = [note(case.alice, "alone"), note(case.alice, "again")]
+    files = [tmp_path / "alice.car", tmp_path / "carol.car"]
+    export(case.alice, files[0])
+    export(case.carol, files[1])
+    for _ in range(2):  # the fork is known to the store when the file comes again
+        take(files[0], case.carol)
+        take(files[1], case.alice)
+        assert case.known()
+        assert [case.carol.party.item(item.id).value["title"] for item in made] == ["alone", "again"]
+        assert case.titles() == ["common", "common"]
+    assert case.carol.snapshots() == case.alice.snapshots()
+    assert all(peer.store.record(case.feed).branches for peer in (case.alice, case.carol))
 
 
 # -- what is wrong is refused, and nothing of it is taken

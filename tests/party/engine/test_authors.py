@@ -9,7 +9,7 @@ import pytest
 from tests.party.helpers import all_of, equal, guarding, sent
 
 from antiphon.core.keys import KeyPair
-from antiphon.core.sightings import Seen, Sightings
+from antiphon.core.sightings import Marks, Seen, Sightings
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.rights import authorship
@@ -38,6 +38,9 @@ class Cutting(OpenAuthority):
         self.asked += 1
         ended = seq - self.shift if CONTROL not in seen else 0
         return Author(feed, (GROUP,) if ended < 5 else (), ended < 9)
+
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        return None
 
 
 def lane(*segments: int, number: int = 1, position: int = 30) -> Lane:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.budget import budget
 
-from antiphon.core.errors import Equivocation
+from antiphon.core.errors import Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.feed.block import Block
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import NO_HASH, Entry, Kind
@@ -29,6 +29,7 @@ class Play:
     def __init__(self, store: FeedStore, seed: int) -> None:
         self.store, self.chance = store, random.Random(seed)
         self.branches: dict[str, list[SpanWriter]] = {}
+        self.before: dict[SpanWriter, Span] = {}  # the last span of each branch
         self.tips: dict[str, list[Entry]] = {name: [] for name in FORKED}
         self.readers = {name: SpanWriter(key_pair(name), PARTY) for name in READERS}
         for name in FORKED:
@@ -47,13 +48,17 @@ class Play:
         if writer is self.branches[name][0]:
             self.take(span)
         else:
+            before = self.before.get(writer)
+            if before is not None and self.chance.random() < 0.5:  # two spans with some blocks in common
+                span = before.joined(span)
+            self.before[writer] = span
             self.store.ingest_branch([span])
-        self.tips[name].append(span.block(0).entry)
+        self.tips[name].append(span.block(span.count - 1).entry)
 
     def take(self, span: Span) -> None:
         try:
             self.store.ingest(span)
-        except Equivocation:
+        except (Equivocation, MissingBlocks, RefusedBlocks):
             self.store.ingest_branch([span])
 
     def step(self) -> None:
@@ -93,7 +98,7 @@ def blocks_of(store: FeedStore, feed: bytes, stop: int) -> dict[bytes, tuple[Blo
 
 
 def walk(store: FeedStore, forked: Mapping[bytes, int], bounds: Mapping[bytes, tuple[int, int]]) -> Found:
-    """Every genesis beyond a fork, found block by block, without any memory."""
+    """Every genesis beyond a fork that somebody has seen, found block by block, without any memory."""
     found: Found = {}
     for feed in forked:
         start, stop = bounds[feed]
@@ -108,7 +113,7 @@ def walk(store: FeedStore, forked: Mapping[bytes, int], bounds: Mapping[bytes, t
                     block, at = blocks[at]
                     if block.kind is Kind.GENESIS and block.seq >= start:
                         found[bytes(block.item), block.seq, block.message or b""].setdefault(reader, message.seq)
-    return found
+    return {genesis: readers for genesis, readers in found.items() if readers}
 
 
 def known(candidates: Candidates) -> Found:
@@ -116,6 +121,7 @@ def known(candidates: Candidates) -> Found:
         (bytes(item), one.note.seq, one.note.message or b""): one.since
         for item, ones in candidates.items()
         for one in ones
+        if one.since
     }
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
-from hypothesis import given, strategies as st
+import random
+from collections import Counter
+from contextlib import nullcontext
 
-from antiphon.core.sightings import Seen, Sightings
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.budget import budget
+from tests.halo.test_convergence import STEPS, Crowd, Step, machine_in, shuffled, small_budgets
+
+from antiphon.core.sightings import Marks, Seen, Sightings
 from antiphon.feed.header import Kind
 from antiphon.model.message import Note
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.judge import ERASED, Judge, changed, mark_void, void_places
-from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.lane import FAR, Lane, find_steps
 from antiphon.party.engine.ports import LaneState, Void
 
 FEED, CONTROL = b"f" * 32, b"c" * 32
@@ -31,11 +40,15 @@ class Rights:
     def lasting(self) -> bool:
         return self.lasts
 
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        return self.acts
+
     def erased(self, feed: bytes) -> frozenset[int]:
         return self.gone
 
     gone: frozenset[int] = frozenset()
     lasts = False
+    acts: Marks | None = None
 
 
 def judged(rights: Rights, *segments: tuple[int, int], stop: int = 100) -> list[Void]:
@@ -61,7 +74,7 @@ def test_each_part_is_judged_by_what_its_writer_had_seen() -> None:
 
 def test_where_no_right_ends_nothing_is_asked_after_the_first_that_counts() -> None:
     lane = Lane(LaneState(FEED, 1, segments=Sightings((start, {CONTROL: start}) for start in range(10, 60, 10))))
-    for lasts, asked in ((False, 11), (True, 3)):
+    for lasts, asked in ((False, 12), (True, 4)):
         rights = Rights({-1: 0})
         rights.lasts = lasts
         judge = Judge(rights)  # type: ignore[arg-type]
@@ -87,6 +100,45 @@ def test_answers_are_remembered_until_forgotten() -> None:
     assert list(judge.voids(lane, 6, 9)) == [Void(7, 9, "beyond 7")]
     judge.forget(1)
     assert list(judge.voids(lane, 6, 9)) == [Void(8, 9, "beyond 8")]
+
+
+def test_only_the_acts_that_matter_are_asked_about() -> None:
+    """A writer that has seen a control block at each of its messages costs no more than one that has seen few."""
+    lane = Lane(LaneState(FEED, 1, segments=Sightings((seq, {CONTROL: seq}) for seq in range(5_000))))
+    rights = Rights({-1: 0, **dict.fromkeys(range(20, 5000), 3000)})
+    rights.acts = ((CONTROL, (20, 4_000)),)
+    assert list(Judge(rights).voids(lane, 0, 5_000)) == [Void(3_000, 5_000, "beyond 3000")]  # type: ignore[arg-type]
+    assert rights.asked < 300
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(60, 1500), deadline=None)
+@given(STEPS, st.integers(0, 2**32), st.booleans())
+def test_acts_that_do_not_matter_change_no_verdict_and_no_author(steps: list[Step], seed: int, small: bool) -> None:
+    """Law: ranges by the acts that matter are those by every control timeframe."""
+    with small_budgets() if small else nullcontext():
+        script, chance = Crowd(), random.Random(seed)
+        for step in steps:
+            script.play(step)
+        machine = machine_in(script.rehearsal, shuffled(script.rehearsal, chance), lambda: False)
+        authority = PartyAuthority(None, machine)  # type: ignore[arg-type]
+        for feed in sorted({*machine.data_feeds(), FEED}):
+            told = [position for position, blocks in machine.timeframe().items() for _ in range(blocks + 1)]
+            chance.shuffle(told)
+            segments, seen = Sightings(), Counter[bytes]()
+            for seq, control in enumerate(told):
+                segments.see(seq, {control: seen[control]})
+                seen[control] += 1
+            lane = Lane(LaneState(feed, 1, position=len(told), segments=segments))
+            voids = list(Judge(authority).voids(lane, 0, len(told)))
+            runs = Authors(authority).runs(lane, 0, len(told))
+            for seq in range(len(told)):
+                found = next((void.reason for void in voids if void.start <= seq < void.stop), "")
+                assert found == authority.verdict(feed, seq, segments.at(seq))
+                asked = Authors(authority)
+                told_by = asked.find(feed, seq, segments.at(seq))[:1]
+                (own,) = asked._merged(told_by, seq, seq + 1)
+                assert own.digest == next(run.digest for run in runs if run.start <= seq < run.stop)
 
 
 def test_a_message_is_void_by_the_range_that_holds_it() -> None:
@@ -126,3 +178,17 @@ def test_what_was_erased_is_void_wherever_it_stands() -> None:
     assert judged(rights, (0, 0)) == [Void(3, 4, ERASED), Void(39, 40, ERASED), Void(40, 100, "beyond 40")]
     rights.cuts = {}
     assert judged(rights, (0, 0), stop=50)[-1] == Void(40, 41, ERASED)
+
+
+@given(st.integers(0, 1 << 40), st.lists(st.integers(1, 1 << 40), max_size=4))
+def test_steps_of_an_answer_are_found_with_few_questions(origin: int, gaps: list[int]) -> None:
+    begins = [origin, *(origin + sum(gaps[: at + 1]) for at in range(len(gaps)))]
+    asked: list[int] = []
+
+    def ask(seq: int) -> int:
+        asked.append(seq)
+        return max(at for at, begin in enumerate(begins) if begin <= seq)
+
+    assert find_steps(origin, ask) == tuple((begin, at) for at, begin in enumerate(begins))
+    assert max(asked) <= FAR
+    assert len(asked) <= 2 + sum(3 + 2 * gap.bit_length() for gap in gaps)  # not 62 for a step that is near

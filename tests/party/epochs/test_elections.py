@@ -123,7 +123,8 @@ def test_who_votes_last_endorses_the_one_that_is_elected(peers: Peers) -> None:
     one.sync()
     for peer in (second, third, fourth):
         member(peer).endorse(1, one.device(second))
-    peers.pass_on(third, fourth)
+    peers.pass_on(second, third)
+    peers.pass_on(third, fourth)  # who knows of a quorum now
     one.sleep(first, second, third)
     one.run(SILENT_MS)
     (found,) = [found for found in fifth.epochs.chain().open.endorsements if found.device == one.device(fifth)]

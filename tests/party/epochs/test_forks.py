@@ -27,7 +27,7 @@ from tests.party.epochs.epoch_acts import (
 from tests.party.forked import Forked, confront
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import Equivocation, MissingBlocks, NotAuthorised
+from antiphon.core.errors import Equivocation, FeedRetired, MissingBlocks, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
@@ -402,3 +402,10 @@ def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(pe
         "the epoch below it holds another branch of this feed [waits.branch]",
     )
     assert blocked.seq == carol.party.timeframe[feed] + 1 < carol.store.record(feed).length
+    with pytest.raises(FeedRetired, match="another branch of it"):  # it was `MovedOn`, again and again
+        note(carol, "on a feed that does not go on")
+    carol.restart()
+    again = note(carol, "in a new feed")
+    assert member(carol).open_data_feed().feed != feed
+    peers.sync()
+    assert alice.party.item(again.id).value["title"] == "in a new feed"

@@ -155,3 +155,29 @@ def test_an_item_store_from_before_a_feed_that_was_pruned_is_made_anew(
     bob.party.item(later.id).edit("set", "title", "he goes on")
     peers.settle()
     same(*peers.all)
+
+
+def test_an_earlier_epoch_is_stood_on_while_blobs_of_the_last_are_missing(
+    peers: Peers, alice: Peer, bob: Peer, tmp_path: Path
+) -> None:
+    """Bob's feed is pruned up to epoch 2, a crash takes his item store back to 1, and of epoch 3 he has only heard."""
+    bob.party.close()
+    older = shutil.copy(bob.folder / "items.db", tmp_path)
+    bob.party = bob._run()
+    note(bob, "in the next epoch")
+    epoch(peers)
+    bob.epochs.prune()
+    note(alice, "in the last epoch")
+    epoch(peers)
+    last = bob.epochs.base
+    assert last is not None
+    missing(bob, last.cid)
+    bob.party.close()
+    shutil.copy(older, bob.folder)
+    bob.party = bob._run()
+    assert bob.epochs.base is not None
+    assert bob.epochs.base.number == 2
+    note(bob, "he goes on")
+    fetch_all(peers, bob)
+    peers.settle()
+    same(alice, bob)

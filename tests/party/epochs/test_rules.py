@@ -238,7 +238,7 @@ def test_rule_10_before_a_majority_has_attested_nothing_moves(peers: Peers, alic
     for peer in peers.all:
         assert (peer.epochs.number, peer.epochs.prune(), peer.epochs.base) == (0, 0, None)
         assert peer.epochs.begins() == {}
-        assert peer.party.authority.final_epoch() is None
+        assert peer.party.authority.final_epochs() == ()
     (proposal,) = others[0].epochs.chain().open.proposals
     assert proposal.attested == (device(chosen),)
     others[0].epochs.step()

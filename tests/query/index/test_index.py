@@ -30,6 +30,7 @@ def index_of(facts: Sequence[Facts], db: sqlite3.Connection | None = None) -> It
     index = ItemIndex(connect() if db is None else db)
     index.create()
     index.put((each.id, encode_facts(each)) for each in facts)
+    index.settle()
     return index
 
 
@@ -68,7 +69,10 @@ changes = st.sampled_from(IDS).flatmap(lambda item: st.tuples(st.just(item), st.
     st.lists(st.lists(changes, min_size=1, max_size=4), min_size=1, max_size=3),
 )
 def test_it_is_kept_up(facts: list[Facts], asked: list[Query], rounds: list[list[tuple[bytes, Facts | None]]]) -> None:
-    """Given columns that were made before, when items change, come and go, then it still finds the same."""
+    """Given columns that were made before, when items change, come and go, then it still finds the same.
+
+    Each round is a transaction that puts its items one by one: what was put in parts is settled as what is put at once.
+    """
     index = index_of(facts)
     for query in (*asked, *BATTERY):
         index.run(query)
@@ -77,7 +81,9 @@ def test_it_is_kept_up(facts: list[Facts], asked: list[Query], rounds: list[list
     for some in rounds:
         before = {each.id: encoded(each) for each in here.values()}
         latest = dict(some)
-        moved = index.put((item, None if each is None else encode_facts(each)) for item, each in latest.items())
+        for item, each in latest.items():
+            index.put([(item, None if each is None else encode_facts(each))])
+        moved = index.settle()
         kept |= latest
         here = {each.id: each for each in derived([each for each in kept.values() if each is not None])}
         changed = {item for item, each in here.items() if encoded(each) != before.get(item)}

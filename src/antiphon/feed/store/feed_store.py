@@ -46,7 +46,7 @@ from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.feed.store.map_file import MAP_SIZE_START
 from antiphon.feed.store.quarantine import NOBODY, Refusal
 from antiphon.feed.store.reader import FeedReader, check_held
-from antiphon.feed.store.tables import Tables
+from antiphon.feed.store.tables import INDEXED, Tables
 
 FORMAT = b"antiphon.feeds.1"
 BATCH_SIZE_MAX = 256 << 20
@@ -89,7 +89,7 @@ class FeedStore(FeedReader):
 
     def _enter(self) -> None:
         with self._env.read() as tables:
-            found, identity = tables.meta("format"), tables.meta("file")
+            found, identity, indexed = tables.meta("format"), tables.meta("file"), tables.meta("branches.indexed")
         if found is not None and found != FORMAT:
             raise StoreError(f"the store at {self._env.path} has format {found[:32]!r}; this program knows {FORMAT!r}")
         if self._env.readonly:
@@ -98,6 +98,8 @@ class FeedStore(FeedReader):
         if found is None or identity != here:
             copied = found is not None
             self._env.write(lambda tables, _: _claim(tables, here, copied))
+        if found is not None and indexed != INDEXED:
+            self._env.write(lambda tables, _: tables.index_branches())
 
     # -- writing
 
@@ -365,6 +367,8 @@ def _claim(tables: Tables, identity: bytes, copied: bool) -> None:
     """Write the format and the file's identity. In a copy (a restored backup), retire the feeds (rule 6)."""
     tables.put_meta("format", FORMAT)
     tables.put_meta("file", identity)
-    if copied:
+    if not copied:
+        tables.index_branches()
+    else:
         for record in [record for record in tables.feeds() if record.writable]:
             tables.put_record(replace(record, retired=True))

@@ -139,34 +139,65 @@ def _compare(tables: Tables, record: FeedRecord, span: Span, stop: int, now_ms: 
     while at < stop:
         held = tables.span_at(record, at)
         upto = min(held.end, stop)
-        mine = held.hashes[(at - held.first) * HASH_SIZE : (upto - held.first) * HASH_SIZE]
-        theirs = span.hashes[(at - span.first) * HASH_SIZE : (upto - span.first) * HASH_SIZE]
-        if mine != theirs:
-            index = next(
-                i for i in range(0, len(mine), HASH_SIZE) if mine[i : i + HASH_SIZE] != theirs[i : i + HASH_SIZE]
-            )
-            return _fork(tables, record, held, span, at + index // HASH_SIZE, now_ms)
+        seq = _parting(held, span, at, upto)
+        if seq is not None:
+            return _fork(tables, record, held, span, seq, now_ms)
         if held.states and not record.ignored:
             _fill(tables, held, span)
         at = upto
     return None
 
 
+def _parting(one: Span, other: Span, start: int, stop: int) -> int | None:
+    """Return the first block in [start, stop) that differs between two spans; None if none does."""
+    mine = one.hashes[(start - one.first) * HASH_SIZE : (stop - one.first) * HASH_SIZE]
+    theirs = other.hashes[(start - other.first) * HASH_SIZE : (stop - other.first) * HASH_SIZE]
+    if mine == theirs:
+        return None
+    pairs = range(0, len(mine), HASH_SIZE)
+    return start + next(at for at in pairs if mine[at : at + HASH_SIZE] != theirs[at : at + HASH_SIZE]) // HASH_SIZE
+
+
 def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, now_ms: int) -> Ingested:
-    evidence = Fork.between(held.tail(seq), span.tail(seq)).encode()
-    end = held.first + batch_start(held, seq - held.first)
+    """Note that a span parts from the history, and keep its branch."""
+    found = _end_fork(tables, record, held, span, seq, now_ms)
+    branch = span.tail(seq)
+    whole = is_complete(branch)
+    known = not (whole and _keep(tables, branch)) and found.repeats
+    return replace(found, lacks_bodies=not whole, repeats=known)
+
+
+def _end_fork(tables: Tables, record: FeedRecord, one: Span, other: Span, seq: int, now_ms: int) -> Ingested:
+    """End a feed where two of its spans part, with the evidence."""
+    evidence = Fork.between(one.tail(seq), other.tail(seq)).encode()
+    end = max(record.start, one.first + batch_start(one, seq - one.first))
     reason = because(Reason.FORK, f"its writer signed two different blocks {seq}; the feed is cut there")
     known = end >= record.end and tables.fork(record.feed) is not None
     if end < record.end:
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
-        quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason, record.feed))
+        quarantine.add(tables, Refusal(record.feed, end, max(1, record.length - end), now_ms, reason, record.feed))
     elif not known:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
-    branch = span.tail(seq)
-    whole = is_complete(branch)
-    known = not (whole and _keep(tables, branch)) and known
-    return Ingested(Outcome.FORK, 0, reason, evidence, seq, lacks_bodies=not whole, repeats=known)
+    return Ingested(Outcome.FORK, 0, reason, evidence, seq, repeats=known)
+
+
+def _part(tables: Tables, span: Span, now_ms: int) -> Ingested | None:
+    """Find a kept branch from which a span parts: two blocks after the same one are a fork, wherever they are kept.
+
+    What is pruned, and what lies beyond a known fork, is not looked at: it would change nothing.
+    """
+    record = tables.record(span.feed)
+    at, stop = max(span.first, record.start), min(span.end, record.end)
+    while record.branches and at < stop:
+        before = span.previous if at == span.first else span.hash_at(at - 1)
+        other = tables.branch_after(span.feed, at, before)
+        upto = at + 1 if other is None else min(other.end, stop)
+        seq = None if other is None else _parting(other, span, at, upto)
+        if other is not None and seq is not None:
+            return _end_fork(tables, record, other, span, seq, now_ms)
+        at = upto
+    return None
 
 
 def check_trail(trail: Sequence[Span], seq: int, hash_: bytes) -> None:
@@ -199,7 +230,9 @@ def ingest_branch(tables: Tables, span: Span, now_ms: int) -> Ingested:
         span = span.tail(overlap)
     if not is_complete(span):
         raise without_bodies(span.feed, span.first)
-    return Ingested(Outcome.STORED, span.count) if _keep(tables, span) else Ingested(Outcome.KNOWN, 0)
+    forked = _part(tables, span, now_ms)
+    kept = _keep(tables, span)
+    return forked or (Ingested(Outcome.STORED, span.count) if kept else Ingested(Outcome.KNOWN, 0))
 
 
 def without_bodies(feed: bytes, seq: int) -> RefusedBlocks:
@@ -361,14 +394,16 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
     longer = record.extended(span.end, span.hashes[-HASH_SIZE:], lamport, span.signature)
     if retired != record.retired:
         longer = replace(longer, retired=True)
-    if verdict.fault is None:
-        tables.put_record(longer)
-        return Ingested(Outcome.STORED, span.count)
-    fault = verdict.fault
-    tables.put_record(longer.ended(fault.seq, End.FAULT))
-    refusal = Refusal(span.feed, fault.seq, span.end - fault.seq, now_ms, fault.reason, span.feed)
-    quarantine.add(tables, refusal)
-    return Ingested(Outcome.FAULT, fault.seq - span.first, fault.reason, seq=fault.seq)
+    if span.first < record.end < span.end:  # the fork was known before these blocks: round it down to a whole batch
+        longer = longer.ended(span.first + batch_start(span, record.end - span.first), End.FORK)
+    done, fault = Ingested(Outcome.STORED, span.count), verdict.fault
+    if fault is not None:
+        longer = longer.ended(fault.seq, End.FAULT)
+        refusal = Refusal(span.feed, fault.seq, span.end - fault.seq, now_ms, fault.reason, span.feed)
+        quarantine.add(tables, refusal)
+        done = Ingested(Outcome.FAULT, fault.seq - span.first, fault.reason, seq=fault.seq)
+    tables.put_record(longer)
+    return _part(tables, span, now_ms) or done
 
 
 def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:

@@ -102,17 +102,26 @@ def add(tables: Tables, refusal: Refusal) -> None:
     elif len(mine) >= QUARANTINE_SOURCE_MAX:
         _drop(tables, mine)
     elif txn.stat(db)["entries"] >= _KEYS * QUARANTINE_ENTRIES_MAX:
-        _drop_of_largest(tables, by_source)
+        _drop_of_largest(tables, refusal)
     txn.put(_numbered(number), checked(refusal.encode()), db=db)
     txn.put(digest, u64(number), db=db)
     txn.put(by_source + refusal.feed + _big_endian(number), digest, db=db)
 
 
-def _drop_of_largest(tables: Tables, adding: bytes) -> None:
-    """Drop the oldest refusal of the source with the most, of equals the one that adds: who has few keeps them."""
-    keys = _keys(tables, _BY_SOURCE)
+def _drop_of_largest(tables: Tables, adding: Refusal) -> None:
+    """Drop the oldest refusal of the source with the most, of equals the one that adds: who has few keeps them.
+
+    What writers signed and what others handed in have half of the table each, if it is full: anybody can open as many
+    feeds as it likes, and each is a source.
+    """
+    halves: tuple[list[bytes], list[bytes]] = [], []
+    for key in _keys(tables, _BY_SOURCE):
+        source, feed = key[1 : 1 + KEY_SIZE], key[1 + KEY_SIZE : 1 + 2 * KEY_SIZE]
+        halves[source == feed].append(key)
+    mine, other = halves[:: -1 if adding.source == adding.feed else 1]
+    keys = mine if len(mine) >= len(other) else other
     counts = Counter(key[: 1 + KEY_SIZE] for key in keys)
-    largest = max(counts, key=lambda source: (counts[source], source == adding, source))
+    largest = max(counts, key=lambda source: (counts[source], source == _BY_SOURCE + adding.source, source))
     _drop(tables, [key for key in keys if key.startswith(largest)])
 
 

@@ -139,6 +139,11 @@ class FeedReader:
         with self._env.read() as tables:
             return list(tables.branches(feed, known))
 
+    def branch_with(self, feed: bytes, seq: int, hash_: bytes) -> Span | None:
+        """Return the span of another branch of a feed that holds a block by its hash; None if none does."""
+        with self._env.read() as tables:
+            return tables.branch_with(feed, seq, hash_)
+
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of another branch of a feed that begins with its first block; None if there is none."""
         with self._env.read() as tables:

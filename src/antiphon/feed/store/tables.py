@@ -5,6 +5,7 @@
     frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
     forks       feed → Fork evidence, the one with the least seq ‖ CRC-32
     branches    feed ‖ hash of the last block → Span with hashes ‖ CRC-32, of blocks that are not the held history
+    branch_blocks  feed ‖ hash of a block → hash of the last block of such a span, which has the next one ‖ CRC-32
     quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
     meta        name → value ‖ CRC-32
 
@@ -15,7 +16,7 @@ on the disk is reported with feed and seq, never served.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from antiphon.core.codec import u32
@@ -25,10 +26,11 @@ from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.hashing import chain_in_python
-from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, decode_entries
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, NO_HASH, Entry, decode_entries
 from antiphon.feed.span import BLOCK_TAG, Span
 
-TABLES = ("records", "spans", "frontiers", "forks", "branches", "quarantine", "meta")
+TABLES = ("records", "spans", "frontiers", "forks", "branches", "branch_blocks", "quarantine", "meta")
+INDEXED = b"\2"  # version of the table `branch_blocks`: an earlier one is made anew
 _MERGE_SIZE_MAX = 8 << 10  # small appends are merged into spans of up to about this size
 _MERGE_BLOCKS_MAX = 256
 _MEMORY_FEEDS_MAX = 1024
@@ -251,8 +253,44 @@ class Tables:
 
     def put_branch(self, span: Span) -> None:
         """Keep a span of another branch, in the place of one that ends with the same block."""
-        key = span.feed + span.hash_at(span.end - 1)
+        last = span.hash_at(span.end - 1)
+        key = span.feed + last
         self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
+        self._index_branch(span, last)
+
+    def _index_branch(self, span: Span, last: bytes) -> None:
+        """Note, under each block, a span of a branch that has the next one. A span is only replaced by a longer one.
+
+        Under the hash before a feed's first block is the span, of those with a first block, whose last hash is least.
+        """
+        hashes, stored, db = span.hashes, checked(last), self._dbs["branch_blocks"]
+        for at in range(0, len(hashes) - HASH_SIZE, HASH_SIZE):
+            self._txn.put(span.feed + hashes[at : at + HASH_SIZE], stored, db=db)
+        if span.first:
+            self._txn.put(span.feed + span.previous, stored, db=db, overwrite=False)  # one with both blocks is better
+        else:
+            known = self._span_of(span.feed, NO_HASH)
+            if known is None or last < known:
+                self._txn.put(span.feed + NO_HASH, stored, db=db)
+
+    def _span_of(self, feed: bytes, hash_: bytes) -> bytes | None:
+        """Return the last hash of a span of a branch that has the block after this one; None if none has."""
+        data = self._txn.get(feed + hash_, db=self._dbs["branch_blocks"])
+        last = None if data is None else unchecked(bytes(data))
+        if data is not None and last is None:
+            raise CorruptBlock(
+                f"feed {feed.hex()[:8]}: the index of its branches has changed on the disk; restore it from peers",
+                feed=feed,
+                seq=0,
+            )
+        return last
+
+    def index_branches(self) -> None:
+        """Make the index of branches, in a store that is new, or that an earlier version made."""
+        with self._txn.cursor(self._dbs["branches"]) as cursor:
+            for key, value in cursor:
+                self._index_branch(_branch(bytes(key), bytes(value)), bytes(key)[32:])
+        self.put_meta("branches.indexed", INDEXED)
 
     def branch_ending(self, feed: bytes, hash_: bytes) -> Span | None:
         """Return the span of a branch that ends with a block; None if there is none."""
@@ -276,7 +314,8 @@ class Tables:
 
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of a branch that begins with the feed's first block; None if there is none."""
-        return self._find_branch(feed, lambda span: span.first == 0)
+        last = self._span_of(feed, NO_HASH)
+        return None if last is None else self.branch_ending(feed, last)
 
     def span_with(self, record: FeedRecord, seq: int, hash_: bytes) -> Span | None:
         """Return the span of the held history, or of a branch, that holds a block by its hash; None if none does."""
@@ -287,21 +326,22 @@ class Tables:
         return self.branch_with(record.feed, seq, hash_)
 
     def branch_with(self, feed: bytes, seq: int, hash_: bytes) -> Span | None:
-        """Return the span of a branch that holds a block; None if none does. Only hashes of other spans are read."""
+        """Return the span of a branch that holds a block; None if none does. No other span is read."""
         span = self.branch_ending(feed, hash_)
-        if span is not None:
-            return span if span.end == seq + 1 else None
-        return self._find_branch(feed, lambda span: span.first <= seq < span.end and bytes(span.hash_at(seq)) == hash_)
+        if span is None:  # it ends no span; the index names the span that holds the next block
+            last = self._span_of(feed, hash_)
+            span = None if last is None else self.branch_ending(feed, last)
+        if span is None or not span.first <= seq < span.end:
+            return None
+        return span if span.hash_at(seq) == hash_ else None
 
-    def _find_branch(self, feed: bytes, right: Callable[[Span], bool]) -> Span | None:
-        """Return the first span of a branch that is right. Of the others, only what is asked for is read."""
-        with self._txn.cursor(self._dbs["branches"]) as cursor:
-            more = cursor.set_range(feed)
-            while more and bytes(cursor.key()[:32]) == feed:
-                if right(spans.split(cursor.value()[:-4])):
-                    return _branch(bytes(cursor.key()), bytes(cursor.value()))
-                more = cursor.next()
-        return None
+    def branch_after(self, feed: bytes, seq: int, before: bytes) -> Span | None:
+        """Return a span of a branch that has a block `seq` after the block with the hash `before`; None if none has."""
+        last = self._span_of(feed, before)
+        span = None if last is None else self.branch_ending(feed, last)
+        if span is None or not span.first <= seq < span.end:
+            return None
+        return span if before == (span.previous if seq == span.first else span.hash_at(seq - 1)) else None
 
     def meta(self, name: str) -> bytes | None:
         data = self._txn.get(name.encode(), db=self._dbs["meta"])

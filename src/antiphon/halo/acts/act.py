@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -27,6 +28,7 @@ from antiphon.halo.credentials.claims import (
     Policy,
     Position,
 )
+from antiphon.halo.credentials.credential import Credential
 
 
 def advance(log: Sightings, block: Block) -> Seen:
@@ -156,12 +158,43 @@ def _read(party: bytes, block: Block, seen: Seen) -> tuple[Act, bytes]:
     """Read a block, and what its credential says about the rest of its lists."""
     place = Place(block.feed, block.seq, seen)
     try:
-        found = credential.read(party, credential_of(block))
+        found = _read_credential(party, block)
     except AntiphonError as error:
         return _unreadable(Act(block.stamp, place, block.created_ms, None, hash=block.hash), str(error)), b""
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
     act = Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest, hash=block.hash)
     return act, found.rest
+
+
+_known: dict[tuple[bytes, bytes], Credential] | None = None  # credentials by party and message, inside `read_once`
+_KNOWN_MAX = 1 << 14
+
+
+def _read_credential(party: bytes, block: Block) -> Credential:
+    if _known is None:
+        return credential.read(party, credential_of(block))
+    key = party, block.message or b""
+    found = _known.get(key) if block.kind is Kind.CREDENTIAL and block.item == SYSTEM_ITEM else None
+    if found is None:
+        found = credential.read(party, credential_of(block))
+        if len(_known) < _KNOWN_MAX:
+            _known[key] = found
+    return found
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Cache credentials that were read until the context ends: for a process that simulates many peers.
+
+    What is read depends only on the bytes, and no credential changes, so peers can share it. A real peer hardly reads
+    a control block twice.
+    """
+    global _known  # see `verified_once`
+    before, _known = _known, {}
+    try:
+        yield
+    finally:
+        _known = before
 
 
 def _unreadable(act: Act, problem: str) -> Act:

@@ -3,7 +3,7 @@
 An act is *barren* if it is void whatever else arrives: its writer had no right to it by all that it had seen, even if
 nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
 its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
-count: those acts are recalled then. docs/design/parties.md has the rule.
+count, or where no budget counts: those acts are recalled then. docs/design/parties.md has the rule.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ class BarrenKind(enum.IntEnum):
     GROUP = 2  # an admission to a group: its subject, and the group
     ADMISSION = 3  # an admission of a data feed by its own device, beyond the budget: the data feed
     REPEATED = 4  # the same, of another device
+    SPENT = 5  # an admission of a member beyond what its feed may give: its subject
+    EDITOR_SPENT = 6  # the same, beyond what the feed of an editor may give
 
 
-GRANTS = (BarrenKind.MEMBER, BarrenKind.GROUP)
+SPENT = (BarrenKind.SPENT, BarrenKind.EDITOR_SPENT)
+MEMBERS = (BarrenKind.MEMBER, *SPENT)
+GRANTS = (*MEMBERS, BarrenKind.GROUP)
 ADMISSIONS = (BarrenKind.ADMISSION, BarrenKind.REPEATED)
 
 
@@ -70,8 +74,20 @@ class BarrenActs:
         groups = b"".join(row.group for row in rows if row.says is BarrenKind.GROUP)
         return cls(feed, seqs, says, b"".join(row.key for row in rows), groups)
 
+    def before(self, stop: int) -> BarrenActs:
+        """Return the same without the acts from a seq on."""
+        count = int(np.searchsorted(self.seqs, stop))
+        groups = int(np.count_nonzero(self.says[:count] == BarrenKind.GROUP))
+        keys = self.keys[: count * KEY_SIZE]
+        return BarrenActs(self.feed, self.seqs[:count], self.says[:count], keys, self.groups[: groups * KEY_SIZE])
+
     def __len__(self) -> int:
         return len(self.seqs)
+
+    def last(self, stop: int) -> int:
+        """Return the seq of the last of them before `stop`; -1 if there is none."""
+        place = int(np.searchsorted(self.seqs, stop))
+        return int(self.seqs[place - 1]) if place else -1
 
     def __contains__(self, seq: int) -> bool:
         place = int(np.searchsorted(self.seqs, seq))
@@ -127,11 +143,11 @@ class BarrenActs:
         return self._by_key
 
 
-def row_of(act: Act, *, repeated: bool = False) -> Row:
-    """Return the row of a barren act."""
+def row_of(act: Act, *, repeated: bool = False, spent: BarrenKind | None = None) -> Row:
+    """Return the row of a barren act; of an admission beyond a budget, with the kind that tells which budget."""
     claim = act.claim
     if isinstance(claim, MemberAdmission):
-        return Row(act.stamp.seq, BarrenKind.MEMBER, claim.subject)
+        return Row(act.stamp.seq, spent or BarrenKind.MEMBER, claim.subject)
     if isinstance(claim, GroupAdmission):
         return Row(act.stamp.seq, BarrenKind.GROUP, claim.subject, claim.group)
     if isinstance(claim, FeedAdmission):

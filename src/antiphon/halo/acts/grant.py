@@ -37,6 +37,11 @@ def subject_of(grant: Act) -> bytes:
     return claim.identity if isinstance(claim, PartyGenesis) else claim.subject
 
 
+def admits(act: Act) -> bool:
+    """True if an act admits a member, or somebody to a group: it counts in the budget of its feed."""
+    return isinstance(act.claim, MemberAdmission | GroupAdmission)
+
+
 def given(grant: Act) -> Roles:
     claim = grant.claim
     return with_implied(claim.roles) if isinstance(claim, MemberAdmission) else ANY

@@ -10,10 +10,10 @@ control_lane    `ControlLane`: the history of one control feed, up to its fork
 control_paths   `ControlPaths`: which blocks of forked control feeds an epoch rests on
 epoch_rights    `EpochRights`: the rights by the control blocks of an epoch alone
 present         `Present`: the policy and roles by all blocks, cached
-keeping         `Keeping`: lets go of acts that give nobody anything, and begins with what was kept
-kept_lane       `KeptLane`: what was found out about the blocks of a control feed
-kept_codec      its bytes
-kept_file       `KeptFile`: the file that it is kept in
+checkpoints     `Checkpoints`: lets go of acts that give nobody anything, and begins with what was saved
+lane_checkpoint  `LaneCheckpoint`: what was found out about the blocks of a control feed
+checkpoint_codec  its bytes
+checkpoint_file  `CheckpointFile`: the file of a party's checkpoints
 stray_acts      `StrayActs`: the acts of branches that were shown
 state_fold      fold acts into a `PartyState`
 state           `PartyState`: members, groups, feeds, policy, epochs and void acts

@@ -39,10 +39,14 @@ def fold_parent_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes]
 
 def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
     """Take the control feeds that are known, and those that become known by what was taken: each once."""
+    if machine.checkpoints.offered:
+        _resume(machine, store)
     strangers: dict[bytes, list[FeedRecord]] = defaultdict(list)  # by identity
-    heard = machine.known_feeds.heard
+    heard, folded = machine.known_feeds.heard, machine.taken.folded
     at = len(heard)
     for record in store.feeds(machine.party):
+        if folded.get(record.feed) is record and record.why is not End.FAULT:
+            continue  # nothing of it is new; beyond a fault, evidence of a fork may come without a new record
         identity = _stranger(machine, store, record, data)
         if identity is None:
             _take_feed(machine, store, record, data)
@@ -76,10 +80,7 @@ def _stranger(machine: PartyMachine, store: FeedReader, record: FeedRecord, data
 def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> None:
     """Take what is new of a feed, if it is a control feed."""
     feed, known = record.feed, machine.taken.folded.get(record.feed)
-    if record.why is End.FORK:
-        machine.end_fork(feed, record.end)
-    elif record.why is End.FAULT and machine.common(feed) == NO_END and (evidence := store.fork(feed)):
-        machine.add_fork(evidence)  # it may come without a new record
+    _note_fork(machine, store, record)
     if known is record:  # the store hands out the same one until it changes
         return
     at, length = machine.length(feed), record.valid_length
@@ -103,10 +104,24 @@ def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, dat
         machine.taken.folded[feed] = record
 
 
+def _resume(machine: PartyMachine, store: FeedReader) -> None:
+    """Begin control feeds with their checkpoints, where the store knows no earlier fork."""
+    offered = machine.checkpoints.offered
+    records = {record.feed: record for record in store.feeds(machine.party) if record.feed in offered}
+    for record in records.values():
+        _note_fork(machine, store, record)
+    machine.resume(records)
+
+
+def _note_fork(machine: PartyMachine, store: FeedReader, record: FeedRecord) -> None:
+    if record.why is End.FORK:
+        machine.end_fork(record.feed, record.end)
+    elif record.why is End.FAULT and machine.common(record.feed) == NO_END and (evidence := store.fork(record.feed)):
+        machine.add_fork(evidence)  # it may come without a new record
+
+
 def _take_history(machine: PartyMachine, store: FeedReader, record: FeedRecord, known: FeedRecord | None) -> None:
     feed, length = record.feed, record.valid_length
-    if not machine.length(feed):
-        machine.resume(record)
     at = machine.length(feed)
     for span in store.held(feed, at, length) if at < length else ():
         machine.add(span.blocks(0, span.count))

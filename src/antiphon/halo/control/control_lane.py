@@ -11,9 +11,9 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock
 from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
+from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import NO_SEQS, BarrenActs, Seqs
-from antiphon.halo.control.kept_lane import KeptLane
+from antiphon.halo.acts.barren_acts import BarrenActs
 
 _T = TypeVar("_T")
 _AT_ONCE = 256  # that are loaded together when all are asked for
@@ -94,12 +94,8 @@ class ControlLane:
     acts: Recallable[Act] = field(default_factory=Recallable)  # of the blocks that are delivered
     barren: BarrenActs | None = None  # those that give nobody anything, as columns
     recalled: set[int] = field(default_factory=set)  # seqs of barren acts that count again, until they are sorted anew
-    heads: list[int] = field(default_factory=list)  # seqs of the delivered blocks with advance entries
-    steps: list[int] = field(default_factory=lambda: [0])  # first blocks of the batches that have some, and 0
-    swept: int = 0  # up to here, barren acts were looked for
+    sweep_end: int = 0  # up to here, barren acts were looked for
     whole: int = NO_END  # the first delivered batch that lacks a body
-    kept: KeptLane | None = None  # what was found out about its blocks before this machine was made
-    unread: Seqs = field(default_factory=lambda: NO_SEQS)  # seqs of the acts of those that are read from their blocks
     seen: Sightings = field(default_factory=Sightings)
     fault: str = ""
     held: int = 0  # blocks added, also those beyond a fork
@@ -114,6 +110,15 @@ class ControlLane:
     def head(self) -> bytes:
         """The hash of the last delivered block."""
         return self.blocks[self.position - 1].hash if self.position else NO_HASH
+
+    def hash_before(self, seq: int) -> bytes:
+        """Return the hash of the block of the history before a seq."""
+        return self.blocks[seq - 1].hash if seq else NO_HASH
+
+    def overlap(self, span: Span) -> Sequence[Block]:
+        """Return the blocks of the history in the place of a span that follows the history; none if it does not."""
+        follows = span.first < len(self.blocks) and self.hash_before(span.first) == span.previous
+        return self.blocks[span.first : span.end] if follows else ()
 
     def batch(self) -> Sequence[Block]:
         """Return the blocks of the next batch, if they are all here: an act may go on from one to the next."""
@@ -132,14 +137,9 @@ class ControlLane:
         return [seq for seq in seqs if seq < self.position and seq not in self.recalled]
 
     def note(self, batch: Sequence[Block]) -> None:
-        """Note which blocks of the next batch have advance entries, and whether a body is missing."""
+        """Note whether a body of the next batch is missing."""
         if any(block.body is None for block in batch):
             self.whole = min(self.whole, batch[0].seq)
-        heads = [block.seq for block in batch if block.advance]
-        if heads:
-            self.heads += heads
-            if batch[0].seq:
-                self.steps.append(batch[0].seq)
 
     def link(self, entry: Entry) -> tuple[bytes, int]:
         """Return the hash and the lamport of the block at an entry's seq."""

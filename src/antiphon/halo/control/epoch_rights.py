@@ -19,7 +19,8 @@ from antiphon.halo.rights.floors import Floors
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
 
-AUTHORITIES_MAX = 16  # cached authorities of control timeframes
+AUTHORITIES_MAX = 8  # cached authorities of control timeframes
+_Key = tuple[Timeframe, Floors, Strays]  # what rights depend on: blocks of histories, final epochs, and branches
 POLICIES_MAX = 1024  # cached policies of final epochs: else each new act would cost an authority for each of them
 
 
@@ -31,7 +32,7 @@ class EpochRights:
         self._paths = paths
         self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
-        self._at: OrderedDict[tuple[Timeframe, Floors, Strays], Authority] = OrderedDict()
+        self._at: OrderedDict[_Key, Authority] = OrderedDict()
 
     def forget(self) -> None:
         """Forget the cached rights: they hold acts that are set aside now."""
@@ -117,10 +118,15 @@ class EpochRights:
         if key not in self._at:
             machine = self._machine
             machine.take_back(strays)
-            parent = None if machine.parent is None else machine.parent.rights._told_by(control, strays)
-            found = Authority(machine.party, machine.genesis_feed, parent)
-            machine.keeping.inside(found, control)
-            found.add(act for act in strays if machine.has(act.stamp.feed))
+            known = next((other for other in reversed(self._at) if self._extends(key, other)), None)
+            if known is not None:
+                found = self._at[known].copy()
+                machine.checkpoints.inside(found, control, after=known[0])
+            else:
+                parent = None if machine.parent is None else machine.parent.rights._told_by(control, strays)
+                found = Authority(machine.party, machine.genesis_feed, parent)
+                machine.checkpoints.inside(found, control)
+                found.add(act for act in strays if machine.has(act.stamp.feed))
             machine.round_forks(found, strays)
             found.stand_on(floors)
             found.settle()
@@ -129,6 +135,11 @@ class EpochRights:
                 self._at.popitem(last=False)
         self._at.move_to_end(key)
         return self._at[key]
+
+    def _extends(self, wanted: _Key, known: _Key) -> bool:
+        """True if wanted rights are known ones with more acts of histories, and perhaps more final epochs."""
+        alone, (control, floors, strays) = self._machine.parent is None, known
+        return alone and wanted[2] == strays and wanted[0].covers(control) and wanted[1].begins_with(floors)
 
     def _inside(self, control: Timeframe, strays: Strays) -> Iterator[Act]:
         """Yield the acts of this party in a control timeframe: of histories, and of the branches that it rests on."""
@@ -142,7 +153,7 @@ class EpochRights:
         own = Timeframe({feed: seq for feed, seq in control.items() if machine.has(feed)})
         kept = tuple(act for act in strays if machine.has(act.stamp.feed))
         acts = [act for act in self._inside(own, kept) if act.electoral]
-        forked = {act.stamp.feed for act in kept}
+        forked = {act.stamp.feed: machine.delivered(act.stamp.feed) for act in kept}
         chain = fold_epochs(machine.party, machine.genesis_feed, acts, self.policy_of, forked)
         return self.within(own, self.floors(chain.final), kept)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from antiphon.feed.block import Block
 from antiphon.halo.acts.act import Act, read_act
-from antiphon.halo.acts.grant import subject_of
-from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, PartyGenesis
+from antiphon.halo.acts.grant import admits, subject_of
+from antiphon.halo.credentials.claims import PartyGenesis
 
 
 class KnownFeeds:
@@ -59,7 +59,7 @@ class KnownFeeds:
     def _grants(self, act: Act) -> bool:
         if isinstance(act.claim, PartyGenesis):
             return act.position == (self._genesis_feed, 0)
-        return isinstance(act.claim, MemberAdmission | GroupAdmission)
+        return admits(act)
 
 
 def identity_of(opening: Act) -> bytes:

@@ -22,10 +22,11 @@ from antiphon.feed.rules import well_formed
 from antiphon.feed.span import Span
 from antiphon.feed.store.ingest import begins_control
 from antiphon.halo.acts.act import Act, Place, advance, read_act, read_history
+from antiphon.halo.acts.grant import admits
+from antiphon.halo.control.checkpoints import Checkpoints
 from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.control.epoch_rights import EpochRights
-from antiphon.halo.control.keeping import Keeping
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.party_answers import PartyAnswers
 from antiphon.halo.control.present import Present
@@ -34,8 +35,6 @@ from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.control.taken_feeds import TakenFeeds
 from antiphon.halo.credentials.claims import (
     Equivocated,
-    GroupAdmission,
-    MemberAdmission,
     PartyGenesis,
     Position,
 )
@@ -70,7 +69,7 @@ class PartyMachine(PartyAnswers):
         self._outdated = False  # acts of the authority have turned out to be beyond a fork
         self._acts: list[Act] = []
         self._aside = 0  # acts that were known, and are set aside
-        self.keeping = Keeping(self, self._lanes)
+        self.checkpoints = Checkpoints(self, self._lanes)
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
         self.present = Present(self)
@@ -80,7 +79,7 @@ class PartyMachine(PartyAnswers):
         self._stands: EpochChain | None = None  # the chain whose floors the authority has
         self._electoral: list[Act] = []  # acts that concern epochs, open control feeds, or change the electorate
         self._spent: list[Act] = []  # grants beyond what their feeds may give, as it is now
-        self._renewed: EpochChain | None = None  # the epochs from which on that was counted
+        self._renewed: Sequence[bytes] | None = None  # geneses of the epochs from which on that was counted
         self.rights = EpochRights(self, self._paths)
 
     # -- in
@@ -119,6 +118,7 @@ class PartyMachine(PartyAnswers):
                     f"control feed {block.feed.hex()[:8]}: block {lane.held} comes next, not {block.seq}"
                 )
             if block.seq < self._authority.common(block.feed):
+                self._branches.compare(block.feed, block.seq, lane.tip, block.hash)
                 lane.blocks.extend([block])
             else:
                 self._branches.add([beyond(block, lane.tip)])
@@ -129,6 +129,7 @@ class PartyMachine(PartyAnswers):
                 self._changed()
             if (block.feed, block.seq) == (self.genesis_feed, 0):
                 self._begin(block)
+            self._note_fork(block.feed, self._branches.parted.get(block.feed, NO_END))
             self._queue.wake(block.feed)
 
     def _open(self, lane: ControlLane, block: Block) -> None:
@@ -153,6 +154,9 @@ class PartyMachine(PartyAnswers):
             if not span.first and well_formed(span):
                 self._open(lane, span.block(0))
             self._branches.add_span(span, whole=True)
+            for block in lane.overlap(span):
+                self._branches.compare(span.feed, block.seq, lane.hash_before(block.seq), block.hash)
+            self._note_fork(span.feed, self._branches.parted.get(span.feed, NO_END))
         fresh = self._deliver()
         self._renew()
         return fresh
@@ -224,6 +228,7 @@ class PartyMachine(PartyAnswers):
                 self._shorten(lane, ends[feed])
             self._queue.wake_ended(feed)
         if moved:
+            self._renewed = None
             self._changed()
 
     def _shorten(self, lane: ControlLane, end: int) -> None:
@@ -233,19 +238,19 @@ class PartyMachine(PartyAnswers):
             self._branches.add([beyond(block, previous)])
             previous = block.hash
         before = lane.acts[end - 1] if 0 < end < lane.position else None
-        acts = lane.acts[end:]
+        acts, grants = lane.acts[end:], self._authority.budgets.grants_before(lane.feed, end)
         self.regain([act for act in acts if lane.is_aside(act.stamp.seq)])
         for act in acts:
             act.follow(before)
             before = act
-            self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued])
+            self._strays.keep(act, lane.blocks[act.stamp.seq : act.stamp.seq + 1 + act.continued], grants)
             self._branches.blocks[act.hash].shown = True
         self._queue.wake_waiters([act.hash for act in acts])  # some may have been delivered just now
-        self.keeping.cut(lane, end)
+        self.checkpoints.cut(lane, end)
         lane.blocks.cut(end)
         lane.acts.cut(end)
         lane.fault = ""
-        self._outdated = True
+        self._outdate()
         self._paths.forget()
 
     def round_forks(self, authority: Authority, strays: Strays = ()) -> None:
@@ -296,11 +301,9 @@ class PartyMachine(PartyAnswers):
             yield from self._look(self._branches.blocks[feed])
             return
         lane = self._lanes[feed]
-        if lane.kept is not None:
-            yield from self._resume(lane)
         acts: list[Act] = []
         fresh: list[Act] = []
-        while lane.known and lane.kept is None and (batch := lane.batch()) and not lane.fault:
+        while lane.known and (batch := lane.batch()) and not lane.fault:
             if not all(self.passes(lane, block) for block in batch):
                 break
             lane.note(batch)
@@ -308,7 +311,7 @@ class PartyMachine(PartyAnswers):
             found = [act for block in batch if (act := self._strays.drop(block.hash))]  # it came as a branch before
             if found:  # an epoch may have held it beyond the history
                 self._paths.forget()
-                self._outdated = True
+                self._outdate()
             if len(found) < len(batch):
                 found = []
                 if not lane.position and lane.opening is not None and lane.opening.hash == batch[0].hash:
@@ -324,22 +327,7 @@ class PartyMachine(PartyAnswers):
         if acts:
             self._authority.add(acts)
             self._learn(fresh)
-            for act in acts:  # a branch that came before this history shows that the feed is forked
-                if self._strays.feeds and any(other.hash != act.hash for other in self._strays.at(act.position)):
-                    self._note_fork(feed, act.stamp.seq)
             yield feed
-
-    def _resume(self, lane: ControlLane) -> Iterator[bytes]:
-        """Deliver blocks of which something was kept."""
-        while lane.known and lane.kept is not None and not lane.fault:
-            before = lane.position
-            acts = self.keeping.step(lane, self._authority)
-            if acts is None:
-                return
-            self._aside += lane.position - before - len(acts)
-            self._learn(acts)
-            self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane, before)))
-            yield lane.feed
 
     def passes(self, lane: ControlLane, block: Block) -> bool:
         """True if a block of a history can be delivered; if not, its feed waits, or ends with a fault."""
@@ -352,11 +340,9 @@ class PartyMachine(PartyAnswers):
         if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link, head=head):
             return
         self.counted.append(found.hash)
-        if found.seq < len(lane.blocks):
-            if lane.blocks[found.seq].hash == found.hash:  # it is history
-                yield found.feed
-                return
-            self._note_fork(found.feed, found.seq)
+        if found.seq < len(lane.blocks):  # it is history: otherwise the fork would be known
+            yield found.feed
+            return
         acts = [] if found.whole.flags & Flag.MORE else self._read_stray(lane, found)
         for act in acts:
             if isinstance(act.claim, Equivocated):
@@ -371,7 +357,7 @@ class PartyMachine(PartyAnswers):
             at = before
             batch.append(at.whole)
         after = self._strays.by_hash.get(at.previous) or (lane.acts[at.seq - 1] if at.seq else None)
-        return self._strays.read(batch[::-1], after)
+        return self._strays.read(batch[::-1], after, self._authority.budgets.grants_before(last.feed, at.seq))
 
     def _learn(self, acts: Sequence[Act]) -> None:
         self._acts.extend(acts)
@@ -423,21 +409,29 @@ class PartyMachine(PartyAnswers):
         """Take note of whom acts name, except those beyond what their feeds may give."""
         heard: list[Act] = []
         for act in acts:
-            gives = isinstance(act.claim, MemberAdmission | GroupAdmission)
-            more, fork = self._strays.given_before(act), self._authority.common(act.stamp.feed)
-            spent = gives and self._authority.budgets.spent(act, more=more, fork=fork)
+            spent = admits(act) and act.stamp.seq < self._authority.common(act.stamp.feed)  # beyond a fork, all name
+            spent = spent and self._authority.budgets.grants_spent(*act.position, self._grants_before)
             (self._spent if spent else heard).append(act)
         self._meet(self.known_feeds.hear(heard))
 
+    def _grants_before(self, feed: bytes, seq: int) -> int:
+        """Return how many grants a feed has before a block that all its branches have in common."""
+        if seq <= self._position(feed):
+            return self._authority.budgets.grants_before(feed, seq)
+        return self._strays.grants_before(self._strays.at(Position(feed, seq))[0])
+
     def _renew(self) -> None:
-        """Count what feeds have given from the last final epoch on: acts that were beyond it may count now."""
-        while self._authority.budgets.exhausted and self._renewed is not self.epochs():
-            self._renewed = self.epochs()
+        """Hear grants that named nobody: final epochs begin a new count, and they may be beyond a fork."""
+        while self._spent or self._authority.budgets.exhausted:
+            epochs = [epoch.genesis for epoch in self.epochs().final]
+            if self._renewed == epochs:
+                return
+            self._renewed = epochs
             self.authority.settle()
             spent, self._spent = self._spent, []
             self._hear(spent)
             for lane in self._lanes.values():
-                self._meet(self.known_feeds.name(self.keeping.named(self._authority, lane)))
+                self._meet(self.known_feeds.name(self.checkpoints.named(self._authority, lane)))
             self._deliver()
 
     def _meet(self, feeds: Iterable[bytes]) -> None:
@@ -454,9 +448,8 @@ class PartyMachine(PartyAnswers):
     def epochs(self) -> EpochChain:
         """Return the final epochs, and the votes on the next number."""
         if self._chain is None:
-            self._chain = fold_epochs(
-                self.party, self.genesis_feed, self._electoral, self.rights.policy_of, self._strays.feeds
-            )
+            forked = {feed: self._position(feed) for feed in self._strays.feeds}
+            self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self.rights.policy_of, forked)
         return self._chain
 
     def control_hash(self, control: Timeframe) -> bytes:
@@ -534,14 +527,20 @@ class PartyMachine(PartyAnswers):
             return held
         return (*self.strays_at(self.genesis_feed, 0)[:1], *held)  # a party keeps its genesis
 
+    def _outdate(self) -> None:
+        """Note that acts are elsewhere now, in a history, beyond it or set aside: no rights of before are built on."""
+        self._outdated = True
+        self.rights.forget()
+
     def _begin_again(self) -> None:
         """Make the rights anew: acts have turned out to be beyond a fork, or an epoch holds others than before."""
         before = self._authority
+        self.rights.forget()
         self._authority = made = Authority(self.party, self.genesis_feed, before.parent, before.version)
         for feed, length in self._evident.items():
             made.fork(feed, length)
         for lane in self._lanes.values():
-            self.keeping.fill(made, lane)
+            self.checkpoints.fill(made, lane)
         made.add(self._held)
         for act in self._strays.by_hash.values():
             if isinstance(act.claim, Equivocated) and act not in self._held:
@@ -551,28 +550,27 @@ class PartyMachine(PartyAnswers):
 
     def take_back(self, strays: Strays) -> None:
         """Hold acts again that were set aside, if they may have seen these acts, which are beyond histories."""
-        back = self.keeping.take_back({act.stamp.feed for act in strays})
+        back = self.checkpoints.take_back({act.stamp.feed for act in strays})
         if back:
             self.regain(back)
-            self._outdated = True
+            self._outdate()
 
     def regain(self, acts: Sequence[Act]) -> None:
         """Know acts as values again that were set aside."""
         self._acts += acts
         self._aside -= len(acts)
-        spent = [act for act in acts if isinstance(act.claim, MemberAdmission | GroupAdmission)]
+        spent = [act for act in acts if admits(act)]
         if spent:
             self._spent += spent
             self._renewed = None
 
     def set_aside(self, least: int | None = None) -> None:
-        """Let go of the acts that are void for ever, if there are many of them (`Keeping`). No answer changes."""
-        swept = self.keeping.sweep(least)
-        if swept.moved:
-            self._aside += len(swept.gone)
+        """Let go of the acts that are void for ever, if there are many of them (`Checkpoints`). No answer changes."""
+        sweep = self.checkpoints.sweep(least)
+        if sweep.moved:
+            self._aside += len(sweep.gone)
             for acts in (self._acts, self._electoral, self._spent):
-                acts[:] = [act for act in acts if act.hash not in swept.gone]
-            self.rights.forget()
+                acts[:] = [act for act in acts if act.hash not in sweep.gone]
             self._begin_again()
             self._authority.stand_on(self.rights.floors(self.epochs().final))
 
@@ -581,12 +579,19 @@ class PartyMachine(PartyAnswers):
         """True if a party has neither a parent nor, here, a child that looks at its acts."""
         return self._inherits and self.parent is None
 
-    def resume(self, record: FeedRecord) -> None:
-        """Begin a control feed with what was kept of it, if the store still holds those blocks."""
-        lane = self.keeping.begin(record)
-        if lane is not None:
-            self._lanes[lane.feed] = lane
-            self._open(lane, lane.blocks[0])
-            self._queue.wake(lane.feed)
+    def resume(self, records: Mapping[bytes, FeedRecord]) -> None:
+        """Begin control feeds with their checkpoints, if the store still holds the blocks of all of them."""
+        restored = self.checkpoints.restore(records) if not self._lanes else []
+        self._lanes |= {lane.feed: lane for lane, _ in restored}
+        for lane, acts in restored:
+            assert lane.barren is not None
+            self._authority.add_range(acts, lane.barren, 0, lane.position)
+            self._aside += lane.position - len(acts)
+        for lane, acts in restored:
+            self._learn(acts)
+            self._meet(self.known_feeds.name(self.checkpoints.named(self._authority, lane)))
+        if restored:
+            if self._authority.forks_moved:
+                self._forked()
             self._deliver()
             self._renew()

@@ -21,7 +21,7 @@ from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
 
 if TYPE_CHECKING:
-    from antiphon.halo.control.keeping import Keeping
+    from antiphon.halo.control.checkpoints import Checkpoints
 
 
 class PartyAnswers(ControlBlocks):
@@ -33,7 +33,7 @@ class PartyAnswers(ControlBlocks):
     _authority: Authority
     _acts: list[Act]
     _aside: int  # acts that were known, and are set aside
-    keeping: Keeping
+    checkpoints: Checkpoints
     _voids: tuple[PartyState, tuple[Void, ...]] | None = None  # those at a state, if somebody has asked
 
     @property
@@ -86,7 +86,10 @@ class PartyAnswers(ControlBlocks):
     def preview(self, act: Act) -> str:
         """Return why an act would be void if it were written now; "" if it would be in force."""
         self.authority.settle()
-        return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
+        try:
+            return judge(self._authority, act)
+        finally:
+            self._authority.forget_act(act.position)
 
     def everything(self) -> Place:
         """Return a place that has seen all delivered blocks, in no feed in particular."""
@@ -134,7 +137,7 @@ class PartyAnswers(ControlBlocks):
     def _find_voids(self) -> Iterator[Void]:
         epochs = self.epochs()
         acts = [*self._counting(), *(act for act in self._strays.by_hash.values() if act not in self._own_held())]
-        for act in chain(acts, self.keeping.aside()):
+        for act in chain(acts, self.checkpoints.aside()):
             if reason := self.judge(act) or epochs.reason(act):
                 yield Void(act.stamp, reason)
         for lane in self._lanes.values():

@@ -14,7 +14,8 @@ from typing import Any
 from antiphon.core.sightings import Seen, Sightings
 from antiphon.feed.block import Block
 from antiphon.halo.acts.act import Act, advance, read_batch
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, GroupAdmission, MemberAdmission, Position
+from antiphon.halo.acts.grant import admits
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Position
 
 
 class StrayActs:
@@ -28,17 +29,18 @@ class StrayActs:
         self._counts: Counter[bytes] = Counter()
         self._logs: dict[bytes, _Log] = {}
         self._blocks: dict[bytes, Sequence[Block]] = {}
-        self._given: dict[bytes, int] = {}
+        self._grants: dict[bytes, int] = {}  # by hash: how many its feed has written before it, on its own branch
 
     @property
     def feeds(self) -> Collection[bytes]:
         """The control feeds that have stray acts."""
         return self._counts.keys()
 
-    def read(self, batch: Sequence[Block], after: Act | None) -> list[Act]:
+    def read(self, batch: Sequence[Block], after: Act | None, grants: int) -> list[Act]:
         """Read the acts of a batch of blocks that are shown now; return those that were not known.
 
-        If two branches part inside a batch, the first acts of it count with the lists that they announce.
+        `grants` is how many there are before them, if they follow a history. If two branches part inside a batch, the
+        first acts of it count with the lists that they announce.
         """
         log = None if after is None else self._logs.get(after.hash)
         if after is None or log is None or log.tip != after.hash:
@@ -51,20 +53,25 @@ class StrayActs:
         for at, act in enumerate(read):
             if act in fresh:
                 self.drop(act.hash)
-                self.keep(act, batch[at : at + 1 + act.continued])
+                self.keep(act, batch[at : at + 1 + act.continued], grants)
         return fresh
 
     def blocks(self, act: Act) -> Sequence[Block]:
         """Return the blocks of a stray act: its lists may go on in the next ones."""
         return self._blocks[act.hash]
 
-    def keep(self, act: Act, blocks: Sequence[Block]) -> None:
-        """Note an act as stray, with its blocks."""
+    def keep(self, act: Act, blocks: Sequence[Block], grants: int) -> None:
+        """Note an act as stray, with its blocks. If it follows a history, that has so many grants."""
         self._blocks[act.hash] = blocks
-        self._given[act.hash] = self.given_before(act) + isinstance(act.claim, MemberAdmission | GroupAdmission)
+        if act.after is not None and act.after.hash in self._grants:
+            grants = self._grants[act.after.hash] + admits(act.after)
+        self._grants[act.hash] = grants
         self._counts[act.stamp.feed] += 1
         self._at[act.position].append(act)
         self.by_hash[act.hash] = act
+        for later in self.at(Position(act.stamp.feed, act.stamp.seq + 1)):
+            if later.after is not None and later.after.hash == act.hash:
+                later.follow(act)  # it followed the same act of a history, which may have been let go and read again
         if isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
             self.named[act.claim.feed] = None
 
@@ -78,9 +85,9 @@ class StrayActs:
                 del self._counts[act.stamp.feed]
         return act
 
-    def given_before(self, act: Act) -> int:
-        """Return how many grants there are before a stray act on its branch."""
-        return 0 if act.after is None else self._given.get(act.after.hash, 0)
+    def grants_before(self, act: Act) -> int:
+        """Return how many grants its feed has before a stray act, from the feed's beginning on."""
+        return self._grants[act.hash]
 
     def at(self, position: Position) -> Sequence[Act]:
         """Return the acts at a position, on whichever branches."""

@@ -3,24 +3,31 @@
 The first vote in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
 below one that was endorsed. A feed only grows, so a vote that counts always counts, in any order of arrival.
 
-Of a forked feed, each branch is read by itself: what its device has said on either counts.
+Of a forked feed, each branch is read by itself, from the feed's first block on: what its device has said on either
+counts, if it does not contradict what is before it there. So no vote ceases to count because a fork is found.
 
 Geneses and attestations also count as their signer's where another device repeats them: an honest device signs nothing
-that is not in its own feed, and a peer that holds another branch of that feed cannot read it there.
+that is not in its own feed, and a peer that holds another branch of that feed cannot read it there. So a vote is a
+credential, not a block: a copy adds nothing, in whichever feed it is, and a second attestation is another credential.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from antiphon.core.reasons import Reason, because
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
 
+Lengths = Mapping[bytes, int]  # forked feed → how many blocks its history has; what is beyond is on branches
+NO_FORKS: Lengths = MappingProxyType({})
 Tree = Mapping[Act | None, Sequence[Act]]  # of one feed: the acts that follow an act; a chain, if it is not forked
 Claimed = Mapping[bytes, tuple[int, bytes]]  # device → the greatest (term, CID) that it has attested; (0, b"") if none
 
@@ -97,7 +104,7 @@ class Ballot:
             if step is not None:
                 path.undo(step)
                 continue
-            before = _Step(act, len(path.said), len(path.declared), path.promised)
+            before = _Step(act, len(path.said), len(path.confirmed), len(path.declared), path.promised)
             self._take(device, act, path)
             todo.append((act, before))
             todo += [(after, None) for after in reversed(tree.get(act, ()))]
@@ -123,11 +130,11 @@ class Ballot:
             wrong = f"its device is no attester of epoch {self.config.number}"
             self.void[act] = because(Reason.EPOCH_ATTESTER, wrong)
         elif isinstance(claim, EpochEndorsement):
-            self.void[act] = self._endorse(device, act, claim, path.said, path.promised)
+            self.void[act] = self._endorse(device, act, claim, path)
             if not self.void[act]:
                 path.promised = claim.term
         elif isinstance(claim, EpochGenesis | EpochAttestation):
-            self.void[act] = self._attest(device, act, claim, path.said, path.promised)
+            self.void[act] = self._attest(device, act, claim, path)
 
     def _hear(self, act: Act) -> None:
         """Count a credential that another device repeats as its signer's."""
@@ -148,40 +155,35 @@ class Ballot:
         self._own[device].attested.setdefault(choice.term, set()).add(choice)
         self._words[device, choice].add(act.digest)
 
-    def _attest(
-        self, device: bytes, act: Act, claim: EpochGenesis | EpochAttestation, said: dict[int, Choice], promised: int
-    ) -> str:
+    def _attest(self, device: bytes, act: Act, claim: EpochGenesis | EpochAttestation, path: _Path) -> str:
         choice = _choice(act, claim)
-        if claim.term < promised:
+        if claim.term < path.promised:
             self.late.append((choice, device, act))
-            return _contradicts(f"its device has endorsed term {promised}, and so attests nothing in an earlier one")
-        if claim.term not in said:
-            said[claim.term] = choice
-            self._count(device, choice, act)
-            if act.stamp.feed == self.config.feed:
-                self.first.add(choice)
-            return ""
-        if said[claim.term] != choice:
+            return _contradicts(
+                f"its device has endorsed term {path.promised}, and so attests nothing in an earlier one"
+            )
+        first, word = path.said.setdefault(claim.term, (choice, act.digest))
+        if first != choice:
             return _contradicts(f"its device has attested something else for epoch {claim.number} in term {claim.term}")
-        self.confirmed[choice].add(device)
-        self._own[device].confirmed.add(choice)
+        self._count(device, choice, act)
+        if word != act.digest:
+            path.confirmed[claim.term] = choice
+        if act.stamp.feed == self.config.feed:
+            self.first.add(choice)
         return ""
 
-    def _endorse(
-        self, device: bytes, act: Act, claim: EpochEndorsement, said: Mapping[int, Choice], promised: int
-    ) -> str:
-        if claim.term <= promised:
-            return _contradicts(f"its device has endorsed somebody for term {promised}")
-        if max(said, default=0) >= claim.term:
+    def _endorse(self, device: bytes, act: Act, claim: EpochEndorsement, path: _Path) -> str:
+        if claim.term <= path.promised:
+            return _contradicts(f"its device has endorsed somebody for term {path.promised}")
+        if max(path.said, default=0) >= claim.term:
             return _contradicts("its device has attested something in that term or a later one")
-        own = self._own[device]
-        spoken = [choice for choice in said.values() if not self._twice or choice in own.confirmed]
+        spoken = path.confirmed.values() if self._twice else [choice for choice, _ in path.said.values()]
         if spoken:
             last = max(spoken)
             hidden = claim.accepted_term < last.term
             if hidden or (claim.accepted_term == last.term and claim.accepted != last.snapshot):
                 return _contradicts("it does not name what its device has attested")
-        own.endorsed.setdefault(claim.term, set()).add(claim.candidate)
+        self._own[device].endorsed.setdefault(claim.term, set()).add(claim.candidate)
         self.endorsements.append(Endorsed(act.stamp, device, claim, act))
         return ""
 
@@ -253,6 +255,7 @@ class _Step(NamedTuple):
 
     act: Act
     said: int
+    confirmed: int
     declared: int
     promised: int
 
@@ -261,7 +264,8 @@ class _Path:
     """The votes of a device on one branch of its feed, up to an act."""
 
     def __init__(self) -> None:
-        self.said: dict[int, Choice] = {}
+        self.said: dict[int, tuple[Choice, bytes]] = {}  # by term: what it attested, and that digest
+        self.confirmed: dict[int, Choice] = {}  # by term: what it has attested twice, by two credentials
         self.declared: set[int] = set()
         self.promised = 0
 
@@ -271,35 +275,47 @@ class _Path:
         assert isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement | EpochRefusal)
         if len(self.said) > step.said:
             del self.said[claim.term]
+        if len(self.confirmed) > step.confirmed:
+            del self.confirmed[claim.term]
         if len(self.declared) > step.declared:
             self.declared.remove(claim.term)
         self.promised = step.promised
 
 
-def by_feed(acts: Iterable[Act], forked: Collection[bytes] = ()) -> dict[bytes, Tree]:
-    """Group acts by their feed, in its order. Acts of a forked feed follow those on their own branch."""
+def by_feed(acts: Iterable[Act], forked: Lengths = NO_FORKS) -> dict[bytes, Tree]:
+    """Group acts by their feed, in its order. Acts beyond the history of a forked feed follow those on their branch."""
     found: dict[bytes, dict[Act | None, list[Act]]] = {}
-    last: dict[bytes, Act] = {}
+    histories: dict[bytes, list[Act]] = defaultdict(list)
+    branches: list[Act] = []
     for act in sorted(acts, key=lambda act: (act.position, act.hash)):
-        feed = act.stamp.feed
+        feed, seq = act.position
         tree = found.setdefault(feed, {None: []})
         tree[act] = []
-        if feed not in forked:
-            tree[last.get(feed)].append(act)
-            last[feed] = act
-    for feed in found.keys() & set(forked):
-        _grow(found[feed])
+        if seq < forked.get(feed, NO_END):
+            history = histories[feed]
+            tree[history[-1] if history else None].append(act)
+            history.append(act)
+        else:
+            branches.append(act)
+    nearest: dict[Act, Act | None] = {}  # from any act on the way back along a branch: the first in the tree
+    for act in branches:
+        feed = act.stamp.feed
+        _grow(found[feed], act, nearest, histories[feed], forked[feed])
     return dict(found.items())
 
 
-def _grow(tree: dict[Act | None, list[Act]]) -> None:
-    """Let each act follow the one before it on its branch, among those in the tree."""
-    nearest: dict[Act, Act | None] = {}  # from any act on a way back: the first in the tree
-    for act in [act for act in tree if act is not None]:
-        way, at = [], act.after
-        while at is not None and at not in tree and at not in nearest:
-            way.append(at)
-            at = at.after
+def _grow(
+    tree: dict[Act | None, list[Act]], act: Act, nearest: dict[Act, Act | None], history: Sequence[Act], length: int
+) -> None:
+    """Let an act on a branch follow the one before it there, or in the history, among those in the tree."""
+    way, at = [], act.after
+    while at is not None and at.stamp.seq >= length and at not in tree and at not in nearest:
+        way.append(at)
+        at = at.after
+    if at is not None and at.stamp.seq < length:
+        place = bisect_right(history, at.stamp.seq, key=lambda before: before.stamp.seq)
+        found = history[place - 1] if place else None
+    else:
         found = nearest.get(at, at) if at is not None else None
-        nearest.update(dict.fromkeys(way, found))
-        tree[found].append(act)
+    nearest.update(dict.fromkeys(way, found))
+    tree[found].append(act)

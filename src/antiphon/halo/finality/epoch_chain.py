@@ -7,7 +7,7 @@ a final epoch: no narrowing, no fork, no policy. docs/design/epochs.md has the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -23,7 +23,7 @@ from antiphon.halo.credentials.claims import (
     Policy,
     Position,
 )
-from antiphon.halo.finality.ballot import Ballot, Choice, Own, by_feed
+from antiphon.halo.finality.ballot import NO_FORKS, Ballot, Choice, Lengths, Own, by_feed
 from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, folded
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
@@ -69,7 +69,7 @@ class EpochChain:
 
 
 def fold_epochs(
-    party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt, forked: Collection[bytes] = ()
+    party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt, forked: Lengths = NO_FORKS
 ) -> EpochChain:
     """Fold a set of acts into the chain of epochs. Of `forked` control feeds, acts of several branches are in it."""
     return _Fold(party, genesis_feed, acts, policy_at, forked).chain()
@@ -82,7 +82,7 @@ class _Fold:
         genesis_feed: bytes,
         acts: Iterable[Act],
         policy_at: PolicyAt,
-        forked: Collection[bytes],
+        forked: Lengths,
     ) -> None:
         self._party = party
         self._forked = forked

@@ -18,17 +18,13 @@ EPOCH_MESSAGES = 10_000  # begin an epoch after this many messages, if policy ha
 SILENT_MS = 60_000
 
 
-def rank(number: int, party: bytes, device: bytes, attesters: Iterable[bytes]) -> int:
-    """Return a device's rank among the attesters, different in each epoch. Without a generator, the first declares.
+def ranked(number: int, party: bytes, attesters: Iterable[bytes]) -> list[bytes]:
+    """Return the attesters by rank, different in each epoch. Without a generator, the first declares.
 
     >>> one, two = b"1" * 32, b"2" * 32
-    >>> sorted(rank(1, b"p" * 32, device, (one, two)) for device in (one, two))
-    [0, 1]
+    >>> ranked(1, b"p" * 32, (one, two)) == ranked(1, b"p" * 32, (two, one))
+    True
     """
-    return _ranked(number, party, attesters).index(device)
-
-
-def _ranked(number: int, party: bytes, attesters: Iterable[bytes]) -> list[bytes]:
     return sorted(attesters, key=lambda device: sha256(_RANK_TAG + party + u64(number) + device).digest())
 
 
@@ -48,7 +44,7 @@ class EpochConfig:
         if policy is None:
             return cls(number, (founder,), founder, Policy(), feed)
         attesters = policy.attesters or (founder,)
-        return cls(number, attesters, policy.generator or _ranked(number, party, attesters)[0], policy)
+        return cls(number, attesters, policy.generator or ranked(number, party, attesters)[0], policy)
 
     @property
     def quorum(self) -> int:

@@ -30,6 +30,7 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.credentials.credential import Credential
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.inheritance import ends_device
 
 CREDENTIALS_MAX = 16
 _GRANTS_TRIED = 64  # the last ones to a subject, among which one that holds is looked for
@@ -143,7 +144,7 @@ def device_ended(authority: Authority, identity: bytes, device: bytes) -> bool:
     return any(
         isinstance(act.claim, FeedEnd)
         and act.claim.device == device
-        and authority.ends_device(act, act.claim, _owner(identity, device, act))
+        and ends_device(authority, act, act.claim, _owner(identity, device, act))
         for act in authority.device_ends()
     )
 

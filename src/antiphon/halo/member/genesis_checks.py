@@ -22,6 +22,7 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.finality.epoch_chain import genesis_problem
 from antiphon.halo.finality.epoch_values import SKEW_MS, folded
+from antiphon.halo.rights import narrowings
 from antiphon.halo.rights.authority import Authority
 
 _GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
@@ -103,7 +104,7 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
         takes = isinstance(act.claim, FeedEnd | Erasure)
         takes = takes or (isinstance(act.claim, Policy) and act.claim.tightens)
         if isinstance(act.claim, Narrowing):  # one that takes nothing keeps nobody waiting
-            takes = authority.takes(act, act.claim)
+            takes = narrowings.takes(authority, act)
         if isinstance(act.claim, Equivocated):  # several members may report one fork: one report is enough
             takes = act.claim.length < within.common(act.claim.feed)
         if takes and not machine.judge(act):

@@ -35,9 +35,9 @@ from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Act, Place, Void, advance
+from antiphon.halo.control.checkpoint_file import CheckpointFile
+from antiphon.halo.control.checkpoints import FEW
 from antiphon.halo.control.control_feeds import fold_control_feeds
-from antiphon.halo.control.keeping import FEW
-from antiphon.halo.control.kept_file import KeptFile
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
@@ -90,7 +90,7 @@ class Membership:
         self._store = store
         self._keys = keys
         self._clock = clock or SystemClock()
-        self._kept: KeptFile | None = None
+        self._checkpoint: CheckpointFile | None = None
         self._refreshed = -1  # the store's last transaction that was looked at
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
@@ -137,14 +137,14 @@ class Membership:
         *,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
-        kept: KeptFile | None = None,
+        checkpoint: CheckpointFile | None = None,
     ) -> Membership:
         """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones."""
         self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
-        if kept is not None:
-            self.keep_in(kept)
+        if checkpoint is not None:
+            self.attach_checkpoint(checkpoint)
         self.refresh()
-        self.keep()
+        self.save_checkpoint()
         self.control = self._own_feed(FeedKind.CONTROL)
         self.data = self._own_feed(FeedKind.DATA)
         return self
@@ -380,7 +380,7 @@ class Membership:
             return 0
         began, known = perf_counter(), {feed: len(acts) for feed, acts in self.machine.histories()}
         fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
-        self.machine.keeping.withdraw()
+        self.machine.checkpoints.withdraw()
         self._refreshed = now
         if fresh:
             each = (perf_counter() - began) / fresh
@@ -388,18 +388,18 @@ class Membership:
                 self.seconds[feed] += each * max(0, len(acts) - known.get(feed, 0))
         return fresh
 
-    def keep_in(self, kept: KeptFile) -> None:
+    def attach_checkpoint(self, checkpoint: CheckpointFile) -> None:
         """Let go of acts that are void for ever, and keep in a file which they are."""
-        self._kept = kept
-        self.machine.keeping.offer(kept.load(), self._blocks)
+        self._checkpoint = checkpoint
+        self.machine.checkpoints.offer(checkpoint.load(), self._blocks)
 
-    def keep(self) -> None:
+    def save_checkpoint(self) -> None:
         """Save what was found out about control feeds with many void acts, for the next opening."""
-        if self._kept is not None:
+        if self._checkpoint is not None:
             self.machine.set_aside(FEW)
-            lanes = self.machine.keeping.kept()
+            lanes = self.machine.checkpoints.collect()
             if lanes is not None:
-                self._kept.save(lanes)
+                self._checkpoint.save(lanes)
 
     def _blocks(self, feed: bytes, start: int, stop: int) -> list[Block]:
         if stop == start + 1:

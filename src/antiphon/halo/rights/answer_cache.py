@@ -48,6 +48,12 @@ class Answers:
         self.endings: dict[tuple[bytes, Position], int] = {}
         self.erased: dict[bytes, frozenset[int]] = {}  # messages of a data feed that are erased
 
+    def copy(self) -> Answers:
+        """Return a cache of its own. Runs and the acts that replace a policy are looked at again."""
+        made = Answers()
+        made.valid = dict(self.valid)
+        return made
+
     def keep_tighter(self, position: Position, known: Tighter) -> None:
         """Keep what replaces a policy; of the last policies only, as each may be replaced by all that follow."""
         self.tighter[position] = known

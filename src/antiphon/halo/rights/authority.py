@@ -14,7 +14,8 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import chain
 
 from antiphon.core.stamp import Stamp
@@ -47,7 +48,7 @@ from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
-from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
+from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts, hear_echoes
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
 from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, group_of
@@ -80,11 +81,28 @@ class Authority:
         self._known = Answers()
         self._settled = True
         self._untaken: Authority | None = None  # the same acts, without those that take something away
+        self.mentioned: dict[bytes, None] = {}  # identities with a control feed, and groups with members
+        self._heeded = 0  # those of them whose spent admissions `_untaken` has
         self._last: Stamp | None = None  # the newest grant or policy that is settled
         self._judged: Stamp | None = None  # while grants are being settled: that of the one that is judged
         self._fresh: list[Act] = []  # grants and policies that are not settled yet
         self._doubt: Stamp | None = None  # answers about grants from here on are to be forgotten
         self.version = version  # grows whenever an answer about a feed or an identity may have changed
+        self._tops: dict[bytes, int] = {}  # by control feed: the seq of the last act that is about rights
+
+    def copy(self) -> Authority:
+        """Return rights of their own by the same acts: adding to one of them changes no answer of the other."""
+        made = copy(self)
+        made.feeds = self.feeds.copy()
+        made.budgets = made.feeds.budgets
+        made.granted, made.narrowings = self.granted.copy(), self.narrowings.copy()
+        made.policies, made._barren, made._known = self.policies.copy(), self._barren.copy(), self._known.copy()
+        made.forks = defaultdict(dict, {feed: dict(told) for feed, told in self.forks.items()})
+        made.erasures = defaultdict(list, {feed: list(acts) for feed, acts in self.erasures.items()})
+        made.fork_ends, made._by_position, made._tops = dict(self.fork_ends), dict(self._by_position), dict(self._tops)
+        made._ends, made._fresh, made._untaken = list(self._ends), list(self._fresh), None
+        made.mentioned = dict(self.mentioned)
+        return made
 
     def add(self, acts: Iterable[Act]) -> None:
         """Take more acts, and forget the answers that they may change. Acts about epochs change no rights."""
@@ -93,6 +111,7 @@ class Authority:
             self._by_position[act.position] = act
             if not isinstance(act.claim, EpochAct):
                 fresh.append(act)
+                self._tops[act.stamp.feed] = max(act.stamp.seq, self._tops.get(act.stamp.feed, 0))
         if not fresh:
             return
         self._settled = False
@@ -100,8 +119,10 @@ class Authority:
         self._known.forget_feeds()
         for act in fresh:
             claim = act.claim
-            if act.admission is not None and self.feeds.open(act, act.admission):
-                self.forget()
+            if act.admission is not None:
+                self.mentioned[act.admission.identity] = None
+                if self.feeds.open(act, act.admission):
+                    self.forget()
             if isinstance(claim, PartyGenesis):
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
                     self.genesis = act
@@ -109,6 +130,7 @@ class Authority:
                         self._grant(act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
                 self.budgets.give(act)
+                self.mentioned |= {group_of(act): None} if group_of(act) else {}
                 self._grant(act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
                 self.feeds.admit(act, claim)
@@ -130,12 +152,22 @@ class Authority:
         if self._untaken is not None:
             self._untaken.add(self._giving(fresh))
 
+    def add_again(self, acts: Iterable[Act]) -> None:
+        """Take acts that were set aside, if they are not here yet. Others have seen them, so all may change by it."""
+        fresh = [act for act in acts if act.position not in self._by_position]
+        if fresh:
+            self._untaken = None
+            self.add(fresh)
+            self.forget()
+
     def add_range(self, acts: Iterable[Act], barren: BarrenActs, start: int, stop: int) -> None:
         """Take the acts of a control feed in [start, stop), some of which are barren. Those before it were taken."""
         self._barren.add(barren, stop)
+        self._tops[barren.feed] = max(barren.last(stop), self._tops.get(barren.feed, 0))
         self.budgets.set_aside(barren, start, stop)
         self.add(acts)
         self.feeds.set_aside(barren, start, stop)
+        self.add_again(self._barren.counting(self.budgets) if self.floors else ())
 
     def _grant(self, act: Act) -> None:
         self.granted.add(act)
@@ -161,9 +193,11 @@ class Authority:
         self.forget()
 
     def _end_fork(self, feed: bytes) -> None:
-        self._untaken = None
         told = self.forks[feed].items()
-        self.fork_ends[feed] = min(max(length, self.floors.of(position, feed)) for position, length in told)
+        end = min(max(length, self.floors.of(position, feed)) for position, length in told)
+        if end != self.fork_ends.get(feed):
+            self.fork_ends[feed] = end
+            self._untaken = None
 
     def common(self, feed: bytes) -> int:
         """Return how many blocks of a forked feed are common to all its branches, whatever epochs hold."""
@@ -172,13 +206,22 @@ class Authority:
     def stand_on(self, floors: Floors) -> None:
         """Take these epochs as final: no act takes anything from the blocks that they hold."""
         if floors != self.floors:
-            self.floors = floors
+            before, ends, self.floors = self.floors, dict(self.fork_ends), floors
             self._known.erased.clear()
             for feed in self.forks:
                 self._end_fork(feed)
-            if self.budgets.stand_on(floors) or not self.lasting:
+            matters = self.budgets.stand_on(floors) or not self.lasting
+            if matters and not (ends == self.fork_ends and self._holds(before)):
                 self.forget()
             self.feeds.renew()
+            self.add_again(self._barren.counting(self.budgets))
+
+    def _holds(self, before: Floors) -> bool:
+        """True if the floors hold all acts about rights that those of before did not: then answers stay as they are.
+
+        A floor limits what acts outside its epoch take, and begins the budgets of such acts. Grants expire by floors.
+        """
+        return self.parent is None and not self.granted.expiring and self.floors.hold(before, self._tops)
 
     @property
     def lasting(self) -> bool:
@@ -249,26 +292,15 @@ class Authority:
                 if self.valid_policy(act):
                     self.policies.settle(act)
             elif self.inherited(act):
-                self._hear_echoes(act)
+                hear_echoes(self, act)
             elif self.valid_grant(act):
                 self.granted.settle(act)
         self._judged = None
         self._settled = True
 
-    def _hear_echoes(self, grant: Act) -> None:
-        """Judge the echoes of the parent's narrowings of a grant, from the oldest grant on, as the grants are."""
-        if self.parent is not None and any(self.narrowings.of(grant)):
-            for run in self.parent.narrowings.of(grant):
-                for narrowing in run.acts[run.seeing(grant.position) :]:
-                    if self.binds(narrowing, grant):
-                        self.echoes(narrowing, grant)
-
-    def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
-        """Ask about an act that is not written yet, without caching the answer."""
-        try:
-            return ask()
-        finally:
-            self._known.valid.pop(position, None)
+    def forget_act(self, position: Position) -> None:
+        """Forget whether an act is valid: it is not written yet."""
+        self._known.valid.pop(position, None)
 
     # -- the parent
 
@@ -301,12 +333,7 @@ class Authority:
 
     def seen_last(self, subject: bytes, group: bytes, place: Place) -> Iterator[Act]:
         """Yield the last grant to a subject that a place has seen in each feed, here and in the parent."""
-        found = {(group_of(grant), grant.stamp.feed): grant for grant in self.granted.seen_last(subject, group, place)}
-        for into, barren, seq in self._barren.seen_last(subject, group, place):
-            known = found.get((into, barren.feed))
-            if known is None or known.stamp.seq < seq:
-                found[into, barren.feed] = barren.recall(seq)
-        yield from found.values()
+        yield from self._barren.or_last(self.granted.seen_last(subject, group, place), subject, group, place)
         if self.parent is not None:
             yield from self.parent.seen_last(subject, group, place)
 
@@ -336,26 +363,23 @@ class Authority:
             return False
         return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
 
-    def had_role(self, place: Place, wanted: Roles) -> bool:
-        """True if the writer of the feed had one of the roles by what it had seen, if nothing were ever taken away."""
-        return self.untaken_about(place.feed).permits(place, wanted)
+    def untaken(self, feed: bytes = b"", *, generous: bool = False) -> Authority:
+        """Return the rights as if no act ever took anything away; if `generous`, whatever policies and copies say.
 
-    def untaken(self, *, generous: bool = False) -> Authority:
-        """Return the rights as if no act ever took anything away; if `generous`, whatever policies and copies say."""
+        No budget counts there. Admissions beyond one are looked up: of a data feed, and of whoever is mentioned.
+        """
         if generous or self._untaken is None:
             found = Authority(self._party, self.genesis_feed, None if self.parent is None else self.parent.untaken())
             found.budgets.limited, found.generous = False, generous
             found.add(self._giving(self._by_position.values()))
+            found.add_again(self._giving(self._barren.spent(self.mentioned)))
             self._untaken = self._untaken if generous else found
         else:
             found = self._untaken
-        found.settle()
-        return found
-
-    def untaken_about(self, feed: bytes) -> Authority:
-        """Return the same with the admissions of a data feed that are beyond budgets: no budget counts there."""
-        found = self.untaken()
-        found.add(act for act in self._barren.admissions(feed) if found.act(act.position) is None)
+            fresh = list(self.mentioned)[self._heeded :] if self._heeded < len(self.mentioned) else ()
+            found.add_again(self._giving(self._barren.spent(fresh)))
+        self._heeded = self._heeded if generous else len(self.mentioned)
+        found.add(act for act in self._giving(self._barren.admissions(feed)) if found.act(act.position) is None)
         found.settle()
         return found
 
@@ -401,17 +425,6 @@ class Authority:
 
     def past_fork(self, act: Act) -> bool:
         return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
-
-    def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
-        """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
-        if self.parent is not None and self.inherited(act):
-            return self.parent.ends_device(act, claim, owner)
-        carrier = self.feeds.controls.get(act.stamp.feed)
-        if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
-            return False
-        if self.past_fork(act) or expired(act):
-            return False
-        return owner.identity in act.signers or owner.device in act.signers
 
     def end(self, feed: bytes) -> int:
         """Return how many blocks of a feed count by the known acts; `NO_END` if the feed is open."""
@@ -498,13 +511,6 @@ class Authority:
                     fresh.append(group)
         return frozenset(roles)
 
-    def is_group(self, group: bytes, place: Place, limit: Stamp | None) -> bool:
-        """True if a key was admitted as that of a group, by grants older than `limit` that a place has seen.
-
-        What was taken from the group since does not matter: whom its key lets in has no more than the group itself.
-        """
-        return any(run.key.is_group and run.older(limit) and run.seen(place) for run in self.runs(group))
-
     def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
         """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
         return author_at(self, place)
@@ -525,11 +531,6 @@ class Authority:
     def binds(self, narrowing: Act, grant: Act) -> bool:
         """True if a narrowing takes from a grant: it has seen it, and its issuer's right is older than the grant."""
         return judge_binding(self, narrowing, grant)
-
-    def takes(self, narrowing: Act, claim: Narrowing) -> bool:
-        """True if a narrowing binds the last grant of some run that it has seen."""
-        counts = ((run, run.seen(narrowing.place)) for run in self.runs(claim.subject))
-        return any(count and self.binds(narrowing, run.acts[count - 1]) for run, count in counts)
 
     def binding(self, run: NarrowingRun, grant: Act) -> Binding:
         """Return which narrowings of a run bind a grant, if they have seen it."""

@@ -27,7 +27,7 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
     """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
     owner = authority.owner(place.feed)
     if owner is None:
-        opener = authority.untaken_about(place.feed).owner(place.feed)
+        opener = authority.untaken(place.feed).owner(place.feed)
         return place.feed if opener is None else opener.identity, (), False
     groups: dict[bytes, bool] = {}
     for last in (False, True):  # the key of a group may take anybody into it: those come last, and not all

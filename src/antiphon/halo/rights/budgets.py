@@ -7,15 +7,16 @@ comes before what it does not, so a back-dated feed takes no place from it; what
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import pairwise
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind
+from antiphon.halo.acts.barren_acts import GRANTS, MEMBERS, BarrenActs, BarrenKind
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission
 from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_MAX, IDENTITY_DEVICES_MAX
@@ -40,6 +41,16 @@ class Budgets:
         self.crowded = False  # some device has as many feeds, or some identity as many devices, as count
         self.exhausted = False  # some feed has given more than counts
 
+    def copy(self) -> Budgets:
+        """Return counts of their own."""
+        made = copy(self)
+        made._given, made._admitting = _copied(self._given), _copied(self._admitting)
+        made._opening, made._repeated = _copied(self._opening), _copied(self._repeated)
+        made._feeds = defaultdict(dict, {key: dict(feeds) for key, feeds in self._feeds.items()})
+        made._devices = defaultdict(dict, {key: dict(devices) for key, devices in self._devices.items()})
+        made._first = dict(self._first)
+        return made
+
     def give(self, act: Act) -> None:
         """Count an act that gives: a grant, or the admission of a data feed."""
         if isinstance(act.claim, FeedAdmission):  # apart, so that grants on a branch can be counted by themselves
@@ -54,14 +65,18 @@ class Budgets:
         self._count(self._repeated, act, GIVEN_MAX)
 
     def _count(self, given: dict[bytes, list[int]], act: Act, most: int) -> None:
-        insort(given[act.stamp.feed], act.stamp.seq)
-        self.exhausted = self.exhausted or len(given[act.stamp.feed]) > most
+        seqs, seq = given[act.stamp.feed], act.stamp.seq
+        if not seqs or seqs[-1] < seq:
+            seqs.append(seq)
+        elif seqs[place := bisect_left(seqs, seq)] != seq:  # one that an epoch held as a branch may be history now
+            seqs.insert(place, seq)
+        self.exhausted = self.exhausted or len(seqs) > most
 
     def set_aside(self, barren: BarrenActs, start: int, stop: int) -> None:
         """Count the barren acts of a feed in [start, stop)."""
         counted = (
             (self._given, GRANTS, GIVEN_MAX),
-            (self._admitting, (BarrenKind.MEMBER,), EDITOR_ADMISSIONS_MAX),
+            (self._admitting, MEMBERS, EDITOR_ADMISSIONS_MAX),
             (self._opening, (BarrenKind.ADMISSION,), GIVEN_MAX),
             (self._repeated, (BarrenKind.REPEATED,), GIVEN_MAX),
         )
@@ -96,13 +111,19 @@ class Budgets:
 
     # -- questions
 
-    def spent(self, act: Act, *, repeated: bool = False, more: int = 0, fork: int = NO_END) -> bool:
-        """True if the feed of an act that gives had given, or repeated, all that counts before it.
-
-        On a branch of its feed, it has given `more` since the `fork`.
-        """
+    def spent(self, act: Act, *, repeated: bool = False) -> bool:
+        """True if the feed of an act that gives had given, or repeated, all that counts before it."""
         given = self._opening if isinstance(act.claim, FeedAdmission) else self._given
-        return self.limited and self._before(self._repeated if repeated else given, act, fork) + more >= GIVEN_MAX
+        return self.limited and self._before(self._repeated if repeated else given, act) >= GIVEN_MAX
+
+    def grants_before(self, feed: bytes, seq: int) -> int:
+        """Return how many grants a control feed has before a block."""
+        return bisect_left(self._given.get(feed, ()), seq)
+
+    def grants_spent(self, feed: bytes, seq: int, grants_before: Callable[[bytes, int], int]) -> bool:
+        """True if a grant names nobody: since the last final cut before it, its feed has given all that counts."""
+        since = grants_before(feed, self._floors.cut_before(feed, seq))
+        return self.limited and grants_before(feed, seq) - since >= GIVEN_MAX
 
     def repeats_left(self, feed: bytes, seq: int) -> int:
         """Return how many admissions by other devices count, if a control feed repeats them from a block on."""
@@ -112,19 +133,21 @@ class Budgets:
     def counting(self, feed: bytes, says: BarrenKind) -> Iterator[tuple[int, int]]:
         """Yield the ranges of blocks of a feed in which what its acts give counts: the first ones after each cut."""
         given = {BarrenKind.ADMISSION: self._opening, BarrenKind.REPEATED: self._repeated}.get(says, self._given)
-        seqs = given.get(feed, [])
+        counted = [(given.get(feed, []), GIVEN_MAX)]
+        if says is BarrenKind.EDITOR_SPENT:
+            counted.append((self._admitting.get(feed, []), EDITOR_ADMISSIONS_MAX))
         cuts = {0, *(epoch.control.get(feed, -1) + 1 for epoch in self._floors.epochs)}
         for cut, end in pairwise((*sorted(cuts), NO_END)):
-            last = bisect_left(seqs, cut) + GIVEN_MAX
-            yield cut, end if last >= len(seqs) else min(end, seqs[last])
+            lasts = [(seqs, bisect_left(seqs, cut) + most) for seqs, most in counted]
+            yield cut, min(end, *(seqs[last] for seqs, last in lasts if last < len(seqs)), NO_END)
 
     def overspent_by_editor(self, act: Act) -> bool:
         """True if the feed of an admission had admitted as many members before it as an editor may."""
         return self.limited and self._before(self._admitting, act) >= EDITOR_ADMISSIONS_MAX
 
-    def _before(self, given: Mapping[bytes, Sequence[int]], act: Act, fork: int = NO_END) -> int:
+    def _before(self, given: Mapping[bytes, Sequence[int]], act: Act) -> int:
         """Return how many acts of a feed before this one count with it: those beyond the last final cut before it."""
-        feed, seq = act.stamp.feed, min(act.stamp.seq, fork)
+        feed, seq = act.position
         seqs = given.get(feed, ())
         count = bisect_left(seqs, seq)
         return count - bisect_left(seqs, self._floors.cut_before(feed, seq)) if self._floors else count
@@ -166,6 +189,10 @@ class Budgets:
 
     def _key(self, act: Act) -> _Key:
         return self._floors.holding(act.position), act.stamp
+
+
+def _copied(given: Mapping[bytes, list[int]]) -> dict[bytes, list[int]]:
+    return defaultdict(list, {feed: list(seqs) for feed, seqs in given.items()})
 
 
 def _first(opened: Mapping[bytes, _Key], ended: Mapping[bytes, int], most: int) -> frozenset[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import copy
 
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import ADMISSIONS, BarrenActs
@@ -25,6 +26,15 @@ class FeedOwners:
         self._spent: list[Act] = []  # admissions beyond what their feeds may give, as it is now
         self._aside: dict[bytes, tuple[BarrenActs, int, int]] = {}  # by feed: such admissions, kept as columns
         self._recalled: set[tuple[bytes, int]] = set()  # those of them that count again
+
+    def copy(self) -> FeedOwners:
+        """Return owners of their own."""
+        made = copy(self)
+        made.budgets = self.budgets.copy()
+        made.controls, made._aside = dict(self.controls), dict(self._aside)
+        made.admitted = defaultdict(list, {feed: list(owners) for feed, owners in self.admitted.items()})
+        made._spent, made._recalled = list(self._spent), set(self._recalled)
+        return made
 
     def set_aside(self, barren: BarrenActs, start: int, stop: int) -> None:
         """Take barren acts of a feed, in [start, stop). Admissions that are within the budget now are recalled."""

@@ -25,6 +25,20 @@ class Floors:
     def __hash__(self) -> int:
         return hash(tuple(epoch.snapshot for epoch in self.epochs))
 
+    def hold(self, before: Floors, tops: Mapping[bytes, int]) -> bool:
+        """True if these are the floors of before and some more epochs, each of which holds feeds up to these seqs."""
+        count = len(before.epochs)
+        released = {feed: at for feed, at in self.released.items() if at < count}
+        return (
+            self.begins_with(before)
+            and released == before.released
+            and all(epoch.control.get(feed, -1) >= top for epoch in self.epochs[count:] for feed, top in tops.items())
+        )
+
+    def begins_with(self, before: Floors) -> bool:
+        """True if these are the floors of before, or of more epochs."""
+        return self.epochs[: len(before.epochs)] == before.epochs
+
     def of(self, position: Position | None, feed: bytes) -> int:
         """Return the length of a feed in the last epoch without an act. `None` is an act that no epoch holds."""
         for epoch in reversed(self.epochs):

@@ -40,7 +40,7 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         # Any key may be called a group's, also that of an identity: it lets others in only if a grant says that it is.
         return (
             claim.group in grant.signers
-            and authority.is_group(claim.group, grant.place, grant.stamp)
+            and _is_group(authority, claim.group, grant)
             and authority.permits(grant.place, ANY, grant.stamp)
             and (authority.generous or not _copied(authority, grant))
         )
@@ -51,6 +51,15 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
     if not authority.permits(grant.place, EDITORS, grant.stamp):
         return False
     return authority.generous or authority.policy(grant.place, grant.stamp).editors_admit
+
+
+def _is_group(authority: Authority, group: bytes, grant: Act) -> bool:
+    """True if a key was admitted as that of a group, by older grants that the issuer of a grant had seen.
+
+    What was taken from the group since does not matter: whom its key lets in has no more than the group itself.
+    """
+    runs = authority.runs(group)
+    return any(run.key.is_group and run.older(grant.stamp) and run.seen(grant.place) for run in runs)
 
 
 def _copied(authority: Authority, grant: Act) -> bool:

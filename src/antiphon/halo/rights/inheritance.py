@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.grant import Owner, cut_of
+from antiphon.halo.acts.grant import Owner, cut_of, expired
 from antiphon.halo.credentials.claims import OWNERS, Cuts, FeedEnd, Narrowing, with_implied
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts | None
     return found if heard else None
 
 
+def hear_echoes(authority: Authority, grant: Act) -> None:
+    """Judge the echoes of the parent's narrowings of a grant, from the oldest grant on, as the grants are."""
+    if authority.parent is not None and any(authority.narrowings.of(grant)):
+        for run in authority.parent.narrowings.of(grant):
+            for narrowing in run.acts[run.seeing(grant.position) :]:
+                if authority.binds(narrowing, grant):
+                    authority.echoes(narrowing, grant)
+
+
 def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int:
     """Return the cut of a feed by a narrowing of a grant: not below what a final epoch without the narrowing holds."""
     claim = narrowing.claim
@@ -52,7 +61,7 @@ def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int
     for act in authority.device_ends():
         claim = act.claim
         assert isinstance(claim, FeedEnd)
-        if owner.device == claim.device and authority.ends_device(act, claim, owner):
+        if owner.device == claim.device and ends_device(authority, act, claim, owner):
             length = claim.cuts.get(feed, 0)
             if feed not in claim.cuts and authority.inherited(act):
                 length = max(_echoed_ends(authority, act, feed, owner), default=0)
@@ -65,5 +74,16 @@ def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) ->
         claim = act.claim
         assert isinstance(claim, FeedEnd)
         again = not authority.inherited(act) and act.place.sees(ended.position) and owner.identity in act.signers
-        if again and owner.device == claim.device and authority.ends_device(act, claim, owner):
+        if again and owner.device == claim.device and ends_device(authority, act, claim, owner):
             yield claim.cuts.get(feed, 0)
+
+
+def ends_device(authority: Authority, act: Act, claim: FeedEnd, owner: Owner) -> bool:
+    """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
+    authority = authority.home(act)
+    carrier = authority.feeds.controls.get(act.stamp.feed)
+    if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
+        return False
+    if authority.past_fork(act) or expired(act):
+        return False
+    return owner.identity in act.signers or owner.device in act.signers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import given
-from antiphon.halo.credentials.claims import OWNERS, Roles
+from antiphon.halo.credentials.claims import OWNERS, Narrowing, Roles
 from antiphon.halo.rights.grant_checks import may_take, means
 from antiphon.halo.rights.inheritance import cut_at
 
@@ -96,6 +96,13 @@ class After(Place):
     def rank(self, grant: Act) -> Stamp | None:
         """Return since when the issuer has the right by which it could have taken a grant."""
         return self.authority.home(self.narrowing).rank(self.narrowing.stamp.feed, grant.stamp)
+
+
+def takes(authority: Authority, narrowing: Act) -> bool:
+    """True if a narrowing binds the last grant of some run that it has seen."""
+    assert isinstance(narrowing.claim, Narrowing)
+    counts = ((run, run.seen(narrowing.place)) for run in authority.runs(narrowing.claim.subject))
+    return any(count and authority.binds(narrowing, run.acts[count - 1]) for run, count in counts)
 
 
 def left_at(authority: Authority, grant: Act, place: Place) -> Left:

@@ -27,6 +27,14 @@ class PolicyIndex:
         self._valid: dict[bytes, Run[None]] = {}
         self._tightenings: dict[bytes, Run[None]] = {}  # in force or not
 
+    def copy(self) -> PolicyIndex:
+        """Return an index of its own."""
+        made = PolicyIndex()
+        made.all, made.first = list(self.all), self.first
+        made._valid = {feed: run.copy() for feed, run in self._valid.items()}
+        made._tightenings = {feed: run.copy() for feed, run in self._tightenings.items()}
+        return made
+
     def add(self, act: Act) -> None:
         """Take a policy, valid or void."""
         self.all.append(act)

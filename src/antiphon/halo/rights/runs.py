@@ -89,9 +89,18 @@ class Run(Generic[_Key]):
         self.seqs: list[int] = []
 
     def add(self, act: Act) -> None:
-        """Add the next act."""
-        self.acts.append(act)
-        self.seqs.append(act.stamp.seq)
+        """Add an act, mostly the next one."""
+        place = len(self.seqs)
+        if place and self.seqs[-1] > act.stamp.seq:  # it was set aside
+            place = self.before(act.stamp.seq)
+        self.acts.insert(place, act)
+        self.seqs.insert(place, act.stamp.seq)
+
+    def copy(self) -> Run[_Key]:
+        """Return a run of its own."""
+        made = Run(self.key, self.feed)
+        made.acts, made.seqs = list(self.acts), list(self.seqs)
+        return made
 
     def seen(self, place: Place) -> int:
         """Return how many of the acts a place has seen."""
@@ -122,15 +131,38 @@ class GrantIndex:
     """Grants by subject: all of them, and the valid ones in runs."""
 
     def __init__(self) -> None:
-        self.all: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
+        self.all: dict[bytes, list[Act]] = {}  # by subject, oldest first
         self.expiring = False
         self.copies: dict[bytes, list[Act]] = defaultdict(list)  # admissions with a group's word, by digest
-        self._said: dict[bytes, dict[tuple[bytes, bytes], Run[None]]] = defaultdict(dict)
+        self._said: dict[bytes, dict[tuple[bytes, bytes], Run[None]]] = {}
         self._valid: dict[bytes, dict[GrantKey, GrantRun]] = {}
+        self._own: set[bytes] = set()  # subjects whose runs are shared with no copy
+
+    def copy(self) -> GrantIndex:
+        """Return an index of its own. Both copy the runs of a subject when they add to them."""
+        made = GrantIndex()
+        made.all, made.expiring, made._said, made._valid = (
+            dict(self.all),
+            self.expiring,
+            dict(self._said),
+            dict(self._valid),
+        )
+        made.copies = defaultdict(list, {digest: list(grants) for digest, grants in self.copies.items()})
+        self._own = set()
+        return made
+
+    def _own_runs(self, subject: bytes) -> None:
+        if subject not in self._own:
+            self._own.add(subject)
+            self.all[subject] = list(self.all.get(subject, ()))
+            self._said[subject] = {key: run.copy() for key, run in self._said.get(subject, {}).items()}
+            if subject in self._valid:
+                self._valid[subject] = {key: run.copy() for key, run in self._valid[subject].items()}
 
     def add(self, grant: Act) -> None:
         """Take a grant, valid or void."""
         subject, group, feed = subject_of(grant), group_of(grant), grant.stamp.feed
+        self._own_runs(subject)
         insort(self.all[subject], grant, key=_stamp)
         self.expiring = self.expiring or bool(grant.expires_ms)
         if group in grant.signers:
@@ -151,6 +183,7 @@ class GrantIndex:
     def settle(self, grant: Act) -> None:
         """Take a valid grant. They come oldest first."""
         key = GrantKey.of(grant)
+        self._own_runs(subject_of(grant))
         self._valid.setdefault(subject_of(grant), {}).setdefault(key, Run(key, key.feed)).add(grant)
 
     def runs(self, subject: bytes) -> Iterable[GrantRun]:
@@ -164,6 +197,13 @@ class NarrowingIndex:
 
     def __init__(self) -> None:
         self._runs: dict[bytes, dict[NarrowingKey, NarrowingRun]] = {}
+        self._own: set[bytes] = set()  # subjects whose runs are shared with no copy
+
+    def copy(self) -> NarrowingIndex:
+        """Return an index of its own. Both copy the runs of a subject when they add to them."""
+        made = NarrowingIndex()
+        made._runs, self._own = dict(self._runs), set()
+        return made
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -172,6 +212,10 @@ class NarrowingIndex:
         """Take a narrowing. One that had expired when it was written binds nothing."""
         key = NarrowingKey.of(act, by_writer=by_writer)
         if isinstance(act.claim, Narrowing) and not expired(act):
+            subject = act.claim.subject
+            if subject not in self._own:
+                self._own.add(subject)
+                self._runs[subject] = {key: run.copy() for key, run in self._runs.get(subject, {}).items()}
             self._runs.setdefault(act.claim.subject, {}).setdefault(key, Run(key, key.feed)).add(act)
 
     def runs(self, subject: bytes) -> Iterable[NarrowingRun]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon.core.reasons import Reason, because, code_of
+from antiphon.core.sightings import Marks
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import ANY, Owner
@@ -28,6 +31,7 @@ from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
 from antiphon.halo.rights.grant_checks import may_take, means
+from antiphon.halo.rights.inheritance import ends_device
 
 _NO_OWN_ADMISSION = because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
 _EXPIRED = because(Reason.ACT_EXPIRED, "it had expired when it was written")
@@ -120,7 +124,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         return "" if may else _MAY_NOT_TAKE
     if isinstance(claim, FeedEnd):
         # It may end nothing now: the feeds of the device may come later.
-        may = authority.ends_device(act, claim, Owner(claim.identity, claim.device, FeedKind.CONTROL, act))
+        may = ends_device(authority, act, claim, Owner(claim.identity, claim.device, FeedKind.CONTROL, act))
         return "" if may else _MAY_NOT_END
     if not signed:
         return _UNSIGNED
@@ -154,7 +158,7 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
         return _ITEM_MESSAGES_ONLY
     owner = authority.owner(place.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
-        if not authority.had_role(place, EDITORS):
+        if not authority.untaken(place.feed).permits(place, EDITORS):
             return _NO_DATA_FEED
         return _TOO_MANY_FEEDS if authority.feeds.is_crowded_out(place.feed) else LOST_RIGHT
     alive = authority.alive(place)
@@ -166,6 +170,27 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
         may = alive and authority.permits(place, EDITORS)
     if may:
         return ""
-    if not authority.had_role(place, EDITORS):
+    if not authority.untaken(place.feed).permits(place, EDITORS):
         return _NO_ROLE
     return LOST_RIGHT if alive else PAST_CUT
+
+
+def acts_about(authority: Authority, feed: bytes, *, untaken: bool = False) -> Marks | None:
+    """Return the acts that can tell apart two places of a data feed with the same seq; None if any act can.
+
+    `judge_data` and the author of a message ask a place only whether it has seen the opening of its feed, and how many
+    acts of each run that give to, or take from, its writer and the groups of its writer. Why a message is void also
+    depends on what its writer had been given if nothing were ever taken: on the same acts of the `untaken` rights.
+    """
+    if authority.parent is not None:
+        return None
+    if untaken:
+        authority = authority.untaken(feed)
+    owner = authority.owner(feed)
+    if owner is None:
+        return ()
+    found: list[tuple[bytes, Sequence[int]]] = [(owner.opened.stamp.feed, (owner.opened.stamp.seq,))]
+    for subject in authority.above(owner.identity, None, None):
+        found += [(run.feed, run.seqs) for run in authority.runs(subject)]
+        found += [(run.feed, run.seqs) for run in authority.narrowing_runs(subject)]
+    return found

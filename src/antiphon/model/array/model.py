@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable, Mapping
-from itertools import chain
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
@@ -63,7 +62,11 @@ class ArrayModel(Model[ArrayState]):
     # -- reading
 
     def value(self, state: ArrayState) -> list[Value]:
-        values = list(chain.from_iterable(piece.winners() for piece in state.order))
+        values: list[Value] = [None] * state.order.length  # at once: a list that grows takes more
+        at = 0
+        for piece in state.order:
+            values[at : at + piece.count] = piece.winners()
+            at += piece.count
         return values if _MUTABLE.isdisjoint(map(type, values)) else [_own(value) for value in values]
 
     def length(self, state: ArrayState) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.object.register import Node
+from antiphon.model.object.register import PACKED_REGISTERS_MAX, Node
 from antiphon.model.object.state import ObjectState
 from antiphon.model.wire import number_at, tag_numbers
 
@@ -86,7 +86,7 @@ def _read_registers(
                 return False
             content = _content(data, at, stop)
             entries[feed] = stamp, content
-            if before is None and stop == end:  # the only entry
+            if before is None and stop == end and len(children) <= PACKED_REGISTERS_MAX:  # the only entry
                 node.packed = content, stamp, where, data[start:end]
             before, at = stamp, stop
     return True

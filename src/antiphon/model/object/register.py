@@ -40,6 +40,7 @@ class Counter(NamedTuple):
 
 Content = Any  # a Value, a Mark or a Counter
 Entry = tuple[Stamp, Content]  # sorts by its stamp, because no two entries have the same
+PACKED_REGISTERS_MAX = 64  # of one object, that cache their bytes: in a large one they take more than its values
 _NO_CHILDREN: dict[Segment, Node] = {}  # shared by all leaves, and never changed: most nodes are leaves
 
 

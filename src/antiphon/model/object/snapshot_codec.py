@@ -16,7 +16,17 @@ from antiphon.model.model import InvalidMutation
 from antiphon.model.object.fast_snapshot import read_plain
 from antiphon.model.object.mutation_codec import check_holds, read_path
 from antiphon.model.object.pending import PendingFeed
-from antiphon.model.object.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
+from antiphon.model.object.register import (
+    PACKED_REGISTERS_MAX,
+    Content,
+    Counter,
+    Mark,
+    Node,
+    Path,
+    Segment,
+    grow,
+    path_order,
+)
 from antiphon.model.object.state import ObjectState
 from antiphon.model.value import read_value, value_bytes
 from antiphon.model.wire import NAME, NAME_FORM, TEXT_FORM, VALUE, field, number_field, stamp_fields, tags, varint
@@ -44,10 +54,13 @@ def write_snapshot(state: ObjectState) -> bytes:
     root = state.root
     for key in root.segments():
         node = root.children[key]
+        cached = len(parts) <= PACKED_REGISTERS_MAX
         if not node.children:  # neither a map nor a set, as most
-            parts.append(_plain_register(key, node, at) or _register((key,), node, at))
+            parts.append(_plain_register(key, node, at, cached) or _register((key,), node, at, cached))
         else:
-            parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.entries]
+            for path, inner in node.below((key,)):
+                if inner.entries:
+                    parts.append(_register(path, inner, at, len(parts) <= PACKED_REGISTERS_MAX))
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)
@@ -60,10 +73,10 @@ def _heard(feed: int, seq: int) -> bytes:
     return field(_OBJECT.heard, number_field(NAME.feed, feed) + number_field(NAME.seq, seq))
 
 
-def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
+def _plain_register(key: Segment, node: Node, at: dict[bytes, int], cached: bool) -> bytes:
     """Encode a register with one short text or integer at one key, as most are, in one step; empty for any other.
 
-    The node caches the bytes: most registers have not changed since the object was last saved.
+    With `cached`, the node keeps the bytes: most registers have not changed since the object was last saved.
     """
     if len(node.entries) > 1 or type(key) is not str:
         return b""
@@ -88,12 +101,12 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
     if length + inner > 120 or where > 127 or not seq or not lamport:  # a 0 is not written
         return b""
     row = _REGISTER_FORM % (length + inner + 4, length, name, inner, where, first, second, size, value)
-    node.packed = content, stamp, where, row
+    node.packed = (content, stamp, where, row) if cached else None
     return row
 
 
-def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
-    """Encode any register. The node caches the bytes, unless they are long, with the entries they were made from."""
+def _register(path: Path, node: Node, at: dict[bytes, int], cached: bool) -> bytes:
+    """Encode any register. With `cached`, the node keeps the bytes, unless they are long, and their entries."""
     entries = node.entries
     held = [(stamp, content, at[stamp[1]]) for stamp, content in entries.values()]
     known = node.packed
@@ -103,8 +116,7 @@ def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
     for stamp, content in sorted(entries.values()) if len(entries) > 1 else entries.values():
         rows.append(field(_ROW.entries, stamp_fields(at[stamp.feed], stamp) + _content(content)))
     row = field(_OBJECT.registers, b"".join(rows))
-    if len(row) <= _PACKED_MAX:
-        node.packed = _ANY, held, 0, row
+    node.packed = (_ANY, held, 0, row) if cached and len(row) <= _PACKED_MAX else None
     return row
 
 

@@ -15,6 +15,7 @@ from sys import intern
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.edges import end_of, hang_outside
 from antiphon.model.text.runs import (
+    HOLE,
     LAMPORT,
     LEAF_MAX,
     OFFSET_BITS,
@@ -26,10 +27,11 @@ from antiphon.model.text.runs import (
     high_of,
     low_of,
     next_to,
+    some_text,
     unit_start,
 )
 
-BURIED_MIN = 64  # runs that a deletion visits; the ranges of one that visits more are not visited again
+BURIED_MIN = 16  # runs that a range of a deletion visits; a range that visits as many is not visited again
 _NOBODY = Writer(b"")
 
 
@@ -134,11 +136,11 @@ class Sequence:
     def _integrate(self, unit: Unit, parent: Run, may_extend: bool) -> None:
         writer, clock = unit.writer, unit.start
         above, above_clock, left = unit.above, unit.above_clock, unit.left
-        for count, text in unit.pieces:
+        for count, text in unit.joined():
             step = count if text is None else RUN_MAX
             for begin in range(0, count, step):
                 size = min(step, count - begin)
-                part = None if text is None else text[begin : begin + size]
+                part = None if text is None else some_text(text[begin : begin + size])
                 if left or not may_extend or not self._extend(writer, parent, clock, size, part):
                     if above_clock == parent.start:
                         above_clock = parent.start  # one number in memory for both
@@ -167,7 +169,7 @@ class Sequence:
             if parent.text is None or parent.length + size > RUN_MAX:
                 return False
             parent.text += text
-            self._show(parent.leaf, size)
+            self._show(parent.leaf, size - text.count(HOLE))
         parent.stride = stride
         parent.length += size
         writer.last = clock + size - 1
@@ -208,7 +210,7 @@ class Sequence:
         runs = leaf.runs
         runs.insert(runs.index(there) + step, run)
         if run.text is not None:
-            self._show(leaf, run.length)
+            self._show(leaf, run.shown)
         if len(runs) > LEAF_MAX:
             leaf.halve()
 
@@ -229,8 +231,8 @@ class Sequence:
         run.rights = [right]
         run.length = at
         if text is not None:
-            right.text = text[at:]
-            run.text = text[:at]
+            right.text = some_text(text[at:])
+            run.text = some_text(text[:at])
         if run.right_edge is not None:
             right.right_edge = run.right_edge
             if right.right_edge.end is run:
@@ -248,13 +250,11 @@ class Sequence:
     def delete(self, writer: Writer, ranges: Ranges[tuple[int, int]], *, own: bool) -> None:
         """Delete a writer's elements in ascending ranges of clocks, including those that have not arrived."""
         fresh = writer.unburied(ranges) if writer.gone else ranges
-        visited = len(fresh)
-        for first, last in fresh:
-            visited += self._delete_range(writer, first, last)
-        if writer.units and fresh:
-            visited += self._delete_waiting(writer, fresh)
-        if visited >= BURIED_MIN:
-            writer.bury(ranges)
+        long = [bounds for bounds in fresh if self._delete_range(writer, *bounds) >= BURIED_MIN]
+        if writer.units and fresh and self._delete_waiting(writer, fresh) >= BURIED_MIN * len(fresh):
+            long = list(fresh)
+        if long:
+            writer.bury(long)
         if not own:
             for first, last in ranges:
                 writer.doom(first, last)
@@ -299,63 +299,9 @@ class Sequence:
 
     def _hide(self, run: Run, low: int, high: int) -> None:
         """Delete elements low to high of a run."""
-        length, count = run.length, high - low
-        if count == length:
-            run.item = None
-        elif high < length:
-            if low == 0 and self._give_back(run, high):
-                return
-            self.split(run, high)
-        elif self._give_on(run, low):
-            return
-        if low:
-            run = self.split(run, low)
-        run.text = None
-        self._show(run.leaf, -count)
-
-    def _give_on(self, run: Run, low: int) -> bool:
-        """Move the deleted end of a run to the deleted run after it, so that a backspace adds no run."""
-        writer, rights, stride = run.writer, run.rights, run.stride
-        if rights is None or len(rights) != 1 or run.text is None or writer.units:
-            return False
-        new = rights[0]
-        if new.text is not None or new.lefts or new.writer is not writer:
-            return False
-        if stride == 1 and new.start >> OFFSET_BITS != run.start >> OFFSET_BITS:
-            return False
-        if new.start != run.start + run.length * stride or (new.length > 1 and new.stride != stride):
-            return False
-        count = run.length - low
-        if not writer.runs.begin_after(run, new, new.start - count * stride):
-            return False
-        new.stride = stride
-        new.length += count
-        new.above_clock = new.start - stride
-        run.length = low
-        run.text = run.text[:low]
-        self._show(run.leaf, -count)
-        return True
-
-    def _give_back(self, run: Run, high: int) -> bool:
-        """Move the deleted beginning of a run to the deleted run before it."""
-        writer, stride = run.writer, run.stride
-        if run.above is not writer or run.left or run.lefts or run.text is None or writer.units:
-            return False
-        old = writer.runs.before(run)
-        if old is None or old.text is not None or old.rights is None or len(old.rights) != 1:
-            return False
-        if old.rights[0] is not run or (stride == 1 and old.start >> OFFSET_BITS != run.start >> OFFSET_BITS):
-            return False
-        if run.start != old.start + old.length * stride or (old.length > 1 and old.stride != stride):
-            return False
-        old.length += high
-        old.stride = stride
-        writer.runs.begin(run, run.start + high * stride)
-        run.above_clock = run.start - stride
-        run.length -= high
-        run.text = run.text[high:]
-        self._show(run.leaf, -high)
-        return True
+        count = run.hide(low, high)
+        if count:
+            self._show(run.leaf, -count)
 
     # -- positions
 
@@ -377,10 +323,12 @@ class Sequence:
         self.cursor, self.cursor_start = leaf, start
         rest = index - start
         for run in leaf.runs:
-            if run.text is not None:
-                if rest < run.length:
-                    return run, rest
-                rest -= run.length
+            text = run.text
+            if text is not None:
+                count = len(text) if text.isascii() else len(text) - text.count(HOLE)
+                if rest < count:
+                    return run, rest if count == len(text) else run.nth_shown(rest)
+                rest -= count
         raise AssertionError("a leaf counts what its runs show")
 
     def last(self) -> Run:
@@ -413,8 +361,7 @@ class Sequence:
         for other in run.leaf.runs:
             if other is run:
                 break
-            if other.text is not None:
-                count += other.length
+            count += other.shown
         leaf = run.leaf.before
         while leaf is not None:
             count += leaf.shown

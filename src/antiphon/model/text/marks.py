@@ -13,7 +13,7 @@ from typing import NamedTuple
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import Anchor, Insert, Mark
 from antiphon.model.text.fugue import Sequence
-from antiphon.model.text.runs import Leaf
+from antiphon.model.text.runs import HOLE, Leaf
 
 SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
 
@@ -100,9 +100,11 @@ class Places:
         for other in run.leaf.runs:
             if other is run:
                 break
-            if other.text is not None or self._among_all:
-                count += other.length
-        return count + at + anchor.after if run.text is not None or self._among_all else count
+            count += other.length if self._among_all else other.shown
+        if self._among_all:
+            return count + at + anchor.after
+        is_shown = run.text is not None and run.text[at] != HOLE
+        return count + run.shown_until(at) + (anchor.after and is_shown)
 
 
 def segments(state: TextState, names: Iterable[str] | None = None, *, among_all: bool = False) -> list[Segment]:

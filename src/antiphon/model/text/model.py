@@ -42,7 +42,7 @@ from antiphon.model.text.codec import (
 )
 from antiphon.model.text.marks import Places, TextState, anchor_after, anchor_before, segments
 from antiphon.model.text.orphans import current_copy, place_orphans, visible
-from antiphon.model.text.runs import LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit
+from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit
 from antiphon.model.value import Reference, Value
 
 QUICK_SIZE_MAX = 64  # a mutation of one typed character has about 9 bytes
@@ -132,7 +132,7 @@ class TextModel(Model[TextState]):
     # -- reading
 
     def value(self, state: TextState) -> str:
-        return "".join([run.text for run in visible(state).runs() if run.text is not None])
+        return "".join([run.text for run in visible(state).runs() if run.text is not None]).replace(HOLE, "")
 
     def length(self, state: TextState) -> int:
         """Return the number of characters."""
@@ -142,7 +142,7 @@ class TextModel(Model[TextState]):
         """Return the text from `start` to before `stop`."""
         state = visible(state)
         self._check_range(state, start, stop)
-        return "".join(_text(run)[low:high] for run, low, high in shown(state, start, stop))
+        return "".join(_text(run)[low:high] for run, low, high in shown(state, start, stop)).replace(HOLE, "")
 
     def embeds(self, state: TextState) -> list[tuple[int, ItemId]]:
         """Return embedded items with their positions, at which the text has U+FFFC."""
@@ -152,7 +152,7 @@ class TextModel(Model[TextState]):
             if run.text is not None:
                 if run.item is not None:
                     found.append((position, ItemId(run.item)))
-                position += run.length
+                position += run.shown
         return found
 
     def references(self, state: TextState) -> list[Reference]:
@@ -365,18 +365,25 @@ def _text(run: Run) -> str:
 
 
 def shown(state: TextState, start: int, stop: int) -> Iterator[tuple[Run, int, int]]:
-    """Yield the runs that hold a part of the text, each with its first element and the one after its last."""
+    """Yield the runs that hold a part of the text, each with its first element and the one after its last.
+
+    Deleted elements at the ends of a run belong to the part if all between them do, so that it is the whole run.
+    """
     if start >= stop:
         return
     run, low = state.find(start)
+    if not run.shown_until(low):
+        low = 0
     rest = stop - start
     at = run.leaf.runs.index(run)
     leaf = run.leaf
     while True:
         if run.text is not None:
-            high = min(low + rest, run.length)
-            yield run, low, high
-            rest -= high - low
+            before = run.shown_until(low)
+            count = min(rest, run.shown - before)
+            whole = count == run.shown - before
+            yield run, low, run.length if whole else run.nth_shown(before + count - 1) + 1
+            rest -= count
             if not rest:
                 return
         low = 0

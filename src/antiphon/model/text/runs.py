@@ -1,7 +1,8 @@
 """Runs of elements, and leaves of runs in the order of the document. A sequence is stored in them.
 
-A run is a series of one writer's elements, each the right child of the one before, all shown or all deleted. Its clocks
-ascend by one stride: 1 inside a message, a whole lamport or more between keystrokes.
+A run is a series of one writer's elements, each the right child of the one before. Its clocks ascend by one stride: 1
+inside a message, a whole lamport or more between keystrokes. Its text has a character for each element, and the
+character of a deleted one is a hole. So a deletion splits nothing, and costs about as much as what it deletes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ LAMPORT = 1 << OFFSET_BITS  # one lamport, in clocks
 RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap
 LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 EMBED = "\N{OBJECT REPLACEMENT CHARACTER}"
+HOLES_MAX = 64  # deleted elements, on average, that are stored as holes of a run and not as a run
+HOLE = "\udfff"  # stands for a deleted element; half a surrogate pair, which no text of a message can hold
+
+
+def some_text(text: str) -> str | None:
+    """Return the text of a run; None if all of it is deleted."""
+    return None if text.count(HOLE) == len(text) else text
 
 
 class Edge:
@@ -30,7 +38,7 @@ class Edge:
 
 
 class Run:
-    """Elements with the clocks start, start + stride, ... `text` is None if they are deleted: only the ids remain."""
+    """Elements with the clocks start, start + stride, ... `text` is None if all are deleted: only the ids remain."""
 
     __slots__ = (
         "above",
@@ -88,6 +96,41 @@ class Run:
     def clock(self, at: int) -> int:
         """Return the clock of the element at an index."""
         return self.start + at * self.stride
+
+    @property
+    def shown(self) -> int:
+        """The number of elements that are shown."""
+        return 0 if self.text is None else self.length - self.text.count(HOLE)
+
+    def shown_until(self, at: int) -> int:
+        """Return the number of elements before an index that are shown."""
+        return 0 if self.text is None else at - self.text.count(HOLE, 0, at)
+
+    def nth_shown(self, nth: int) -> int:
+        """Return the index of the nth element that is shown, counted from 0."""
+        text = self.text
+        assert text is not None
+        low, high = nth + text.count(HOLE, 0, nth + 1), nth + text.count(HOLE)
+        while low < high:
+            middle = (low + high) // 2
+            if middle + 1 - text.count(HOLE, 0, middle + 1) <= nth:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def hide(self, low: int, high: int) -> int:
+        """Delete the elements from an index to before another; return how many of them were shown."""
+        text = self.text
+        if text is None:
+            return 0
+        count = high - low - text.count(HOLE, low, high)
+        if high - low == self.length:
+            self.text = self.item = None
+        elif count:
+            text = text[:low] + HOLE * (high - low) + text[high:]
+            self.text = text if text.count(HOLE) < self.length else None
+        return count
 
 
 class Writer:
@@ -225,6 +268,12 @@ class Unit:
                 kept.append((stop - at, part))
         self.pieces = kept
 
+    def joined(self) -> list[tuple[int, str | None]]:
+        """Return the pieces; as one piece with holes if they are short."""
+        if len(self.pieces) < 2 or self.length > HOLES_MAX * len(self.pieces):
+            return self.pieces
+        return [(self.length, "".join([HOLE * count if text is None else text for count, text in self.pieces]))]
+
 
 def unit_start(unit: Unit) -> int:
     """Return the first clock of an insertion."""
@@ -244,7 +293,7 @@ class Leaf:
 
     def count(self) -> None:
         """Count the elements that are shown."""
-        self.shown = sum(run.length for run in self.runs if run.text is not None)
+        self.shown = sum(run.shown for run in self.runs)
 
     def halve(self) -> Leaf:
         """Move the second half into a new leaf after this one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from google.protobuf.message import DecodeError
@@ -15,6 +15,8 @@ from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_val
 from antiphon.model.text.marks import KeptMark, TextState
 from antiphon.model.text.runs import (
     EMBED,
+    HOLE,
+    HOLES_MAX,
     LAMPORT,
     LEAF_MAX,
     OFFSET_BITS,
@@ -25,6 +27,7 @@ from antiphon.model.text.runs import (
     Unit,
     Writer,
     in_order,
+    some_text,
 )
 from antiphon.model.text.snapshot_writer import CHUNK_AT, TYPED, encode
 from antiphon.model.value import value_bytes
@@ -82,7 +85,8 @@ class _Columns:
         self.items = [items[at : at + ITEM_ID_SIZE] for at in range(0, len(items), ITEM_ID_SIZE)]
         ascend = all(row.embeds[1:]) and (not self.embeds or self.embeds[-1] < len(text))
         _check(ascend and all(text[at] == EMBED for at in self.embeds), "items that stand nowhere")
-        self.cuts: set[int] = {self.count, *self.heads, *self.turns, *(step[0] for step in self.steps)}
+        self.cuts: set[int] = {self.count, *self.heads, *(step[0] for step in self.steps)}
+        self.turn = self.position = self.embed = 0  # of the next run: in `turns`, in `text`, in `embeds`
         self.begins: dict[int, Run] = {}
         self.ends: dict[int, Run] = {}
 
@@ -138,25 +142,15 @@ class _Columns:
 
     def make_runs(self) -> None:
         """Make the runs, each attached to the one before only."""
-        writer, steps, turns = self.writer, self.steps, self.turns
-        step = turn = position = embed = last = 0
-        cuts = sorted(self.cuts | {0})
-        for begin, stop in pairwise(cuts):
+        writer, steps = self.writer, self.steps
+        step = last = 0
+        for begin, stop in pairwise(sorted(self.cuts | {0})):
             while step + 1 < len(steps) and steps[step + 1][0] <= begin:
                 step += 1
-            while turns[turn] <= begin:
-                turn += 1
             first, clock, stride = steps[step]
-            pieces = [stop - begin] if turn % 2 else self._pieces(position, stop - begin)
-            for size in pieces:
-                text = None if turn % 2 else self.text[position : position + size]
-                run = Run(writer, clock + (begin - first) * stride, size, text, None, writer, last, False)
+            for size, text, item in self._texts(begin, stop):
+                run = Run(writer, clock + (begin - first) * stride, size, text, item, writer, last, False)
                 run.stride = stride
-                if text is not None:
-                    if embed < len(self.embeds) and self.embeds[embed] == position:
-                        run.item = self.items[embed]
-                        embed += 1
-                    position += size
                 last = run.end
                 writer.runs.append(run)
                 self.begins[begin] = run
@@ -164,6 +158,33 @@ class _Columns:
                 self.ends[begin - 1] = run
         if writer.runs.last is not None:
             writer.last = last
+
+    def _texts(self, begin: int, stop: int) -> Iterator[tuple[int, str | None, bytes | None]]:
+        """Yield the length, text and item of each run of a part. Short deleted parts are holes, long ones are runs."""
+        parts: list[str] = []
+        count = 0
+        while begin < stop:
+            while self.turns[self.turn] <= begin:
+                self.turn += 1
+            end = min(self.turns[self.turn], stop)
+            deleted = self.turn % 2 == 1
+            for size in [end - begin] if deleted else self._pieces(self.position, end - begin):
+                embed = not deleted and self.embed < len(self.embeds) and self.embeds[self.embed] == self.position
+                alone = embed or (deleted and size > HOLES_MAX)
+                if count and (alone or count + size > RUN_MAX):
+                    yield count, some_text("".join(parts)), None
+                    parts, count = [], 0
+                text = None if deleted else self.text[self.position : self.position + size]
+                self.position += 0 if deleted else size
+                if alone:
+                    yield size, text, self.items[self.embed] if embed else None
+                    self.embed += embed
+                else:
+                    parts.append(HOLE * size if text is None else text)
+                    count += size
+            begin = end
+        if count:
+            yield count, some_text("".join(parts)), None
 
     def _pieces(self, position: int, size: int) -> list[int]:
         """Return the lengths of the runs of a part that is shown: an embedded item is a run, and none is too long."""
@@ -222,9 +243,9 @@ def _build(state: TextState, columns: Sequence[_Columns]) -> None:
             leaf = new
         leaf.runs.append(run)
         run.leaf = leaf
-        if run.text is not None:
-            leaf.shown += run.length
-            state.length += run.length
+        count = run.shown
+        leaf.shown += count
+        state.length += count
 
 
 def _read_doomed(row: text_pb2.TextWriter, writer: Writer) -> None:

@@ -6,14 +6,16 @@ again and compared, so that a state has exactly one snapshot.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.marks import TextState
-from antiphon.model.text.runs import LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Writer
+from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Writer
 
 TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
+_PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
 
 def encode(state: TextState) -> bytes:
@@ -67,8 +69,8 @@ def _encode_writer(
     proto.feed = writer.feed
     proto.floor_lamport, proto.floor_offset = writer.floor >> OFFSET_BITS, writer.floor & OFFSET_MAX
     proto.clocks.extend(_clock_column(writer.runs))
-    proto.shown.extend(_turns((run.length, run.text is not None) for run in writer.runs))
-    proto.text = "".join([run.text for run in writer.runs if run.text is not None])
+    proto.shown.extend(_turns(_parts(writer.runs)))
+    proto.text = "".join([run.text for run in writer.runs if run.text is not None]).replace(HOLE, "")
     chains: list[int] = []
     items = []
     position = embedded = count = 0
@@ -94,11 +96,21 @@ def _encode_writer(
                 proto.embeds.append(position - embedded)
                 embedded = position
                 items.append(run.item)
-            position += run.length
+            position += run.shown
     proto.chains.extend(chains)
     proto.items = b"".join(items)
     for low, high in writer.doomed:
         proto.doomed.extend((low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX))
+
+
+def _parts(runs: Iterable[Run]) -> Iterator[tuple[int, bool]]:
+    """Yield the lengths of parts of runs, and whether their elements are shown."""
+    for run in runs:
+        if run.text is None or HOLE not in run.text:
+            yield run.length, run.text is not None
+        else:
+            for part in _PARTS(run.text):
+                yield len(part), part[0] != HOLE
 
 
 def _turns(counts: Iterable[tuple[int, bool]]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
 from antiphon.model.text.marks import SHOWN_MAX, KeptMark, Key, Places, Segment, TextState, segments
-from antiphon.model.text.runs import OFFSET_BITS, Run, Writer, next_to
+from antiphon.model.text.runs import HOLE, OFFSET_BITS, Run, Writer, next_to
 
 GROUP_MAX = 1024  # elements restored in one insertion, so that their marks fit into a mutation
 _SPAN_MAX = (1 << 64) - 1
@@ -50,7 +50,7 @@ def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[t
             break
         low = 0 if first <= run.start else -((run.start - first) // run.stride)
         high = min((last - run.start) // run.stride + 1, run.length)
-        if run.text is not None and low < high:
+        if low < high and run.shown_until(high) > run.shown_until(low):
             yield run, low, high
 
 
@@ -114,13 +114,15 @@ def capture(state: TextState, ops: Ops) -> Captured:
         for run, low, high in shown_in(state, feed, first, last):
             assert places is not None
             position = places.of(Anchor(feed, run.clock(low), False)) or 0
+            assert run.text is not None
             for at in range(low, high):
                 clock = run.clock(at)
-                if (feed, clock) in seen:
+                if run.text[at] == HOLE:
                     continue
-                seen.add((feed, clock))
-                assert run.text is not None
-                found.append((position + at - low, Gone(feed, clock, run.text[at], run.item)))
+                if (feed, clock) not in seen:
+                    seen.add((feed, clock))
+                    found.append((position, Gone(feed, clock, run.text[at], run.item)))
+                position += 1
     found.sort(key=lambda pair: pair[0])
     return Captured([gone for _, gone in found], [_bounds(mark, whole) for mark in ops.marks])
 

@@ -23,7 +23,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.ingest import branch_part
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.finality.epoch_values import FinalEpoch
-from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, lists
+from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, encode_page, lists, pages
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.referenced_blobs import contents
@@ -127,8 +127,9 @@ class _Export:
             raise MovedOn("an epoch became final")
         genesis = bytes(self._machine.genesis_feed)
         named = tuple(self._add(found, DAG_CBOR) for found in lists(self._files))
-        ordered = tuple(sorted(feeds, key=lambda feed: feed.order))
-        root = BundleRoot(bytes(self._party.key), genesis, None if base is None else base.cid, ordered, named)
+        first, *rest = pages(sorted(feeds, key=lambda feed: feed.order))
+        more = tuple(self._add(encode_page(page), DAG_CBOR) for page in rest)
+        root = BundleRoot(bytes(self._party.key), genesis, None if base is None else base.cid, first, named, more)
         cid = self._add(root.encode(), DAG_CBOR)
         self._stream.seek(0)
         self._stream.write(encode_header([cid]))
@@ -139,7 +140,7 @@ class _Export:
     def _now(self) -> tuple[FinalEpoch | None, list[FeedRecord], list[FeedRecord]]:
         """Return the last final epoch, and the records of the party's control and data feeds."""
         with self._party.locked() as engine:
-            engine.authority.refresh()
+            engine.authority.look()
             records = self._party.store.feeds(self._party.key)
             admitted = set(self._machine.data_feeds())
             control = [record for record in records if self._is_control(record, admitted)]

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from itertools import chain
 
 from antiphon.core.cid import RAW, Cid
-from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, MissingBlocks, NotAuthorised, RefusedBlocks
+from antiphon.core.errors import (
+    AntiphonError,
+    BadEncoding,
+    Equivocation,
+    MissingBlob,
+    MissingBlocks,
+    NotAuthorised,
+    RefusedBlocks,
+)
 from antiphon.core.keys import PublicKey
 from antiphon.core.reasons import Reason, because
 from antiphon.feed import span as spans
@@ -28,7 +36,7 @@ from antiphon.halo.control.control_feeds import fold_parent_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.party.bundle.export import SPAN_BLOB_SIZE_MAX, Tick, no_tick
-from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list
+from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list, decode_page
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.plan import policy_at
 from antiphon.snapshot import content, tree
@@ -61,6 +69,7 @@ class Bundle:
         self._done: Counter[str] = Counter()
         try:
             self.root = self._root()
+            self.feeds = self._feeds()
             self.machine = PartyMachine(self.root.party, self.root.genesis)
             self._check_control()
             self.base = self._base()
@@ -84,6 +93,13 @@ class Bundle:
         return BundleRoot.decode(self.file.get(self.file.roots[0]))
 
     # -- feeds
+
+    def _feeds(self) -> tuple[BundleFeed, ...]:
+        pages = (decode_page(self.file.get(found)) for found in self.root.more)
+        feeds = (*self.root.feeds, *chain.from_iterable(pages))
+        if problem := self.root.problem_with(feeds):
+            raise BadEncoding(f"bundle of party {self.root.party.hex()[:8]}: {problem}")
+        return feeds
 
     def spans(self, feed: BundleFeed) -> Iterator[Span]:
         """Yield the blocks of a feed, each span verified, and linked to the one before."""
@@ -139,7 +155,7 @@ class Bundle:
     def _check_control(self) -> None:
         """Fold the control feeds, from the genesis that is signed with the party's own key."""
         first = True
-        control = [feed for feed in self.root.feeds if feed.control]
+        control = [feed for feed in self.feeds if feed.control]
         for feed in sorted(control, key=lambda one: one.feed != self.root.genesis):
             for span in self.spans(feed):
                 if first:
@@ -168,7 +184,7 @@ class Bundle:
 
     def _show_control_branches(self) -> None:
         """Show the machine the branches of data feeds whose writers have signed a first block of control, too."""
-        for feed in self.root.feeds:
+        for feed in self.feeds:
             if not feed.control and any(map(begins_control, self.branches(feed))):
                 for span in filter(has_credentials, self.branches(feed)):
                     self.machine.show(span, ended=True)  # its history is one of data
@@ -185,7 +201,7 @@ class Bundle:
 
     def _check_data(self) -> None:
         admitted = set(self.machine.data_feeds())
-        for feed in self.root.feeds:
+        for feed in self.feeds:
             if not feed.control:
                 if feed.feed not in admitted:
                     raise BadEncoding(f"feed {feed.feed.hex()[:8]} was never admitted to the party")
@@ -242,17 +258,31 @@ class Bundle:
     def take(self, feeds: FeedStore, blobs: Blobs) -> ImportReport:
         """Put blobs and blocks into the stores of a device. Those that a store has already are left alone."""
         count = self._take_blobs(blobs)
-        added = 0
-        for feed in self.root.feeds:  # control feeds come first
-            base = self.begin(feed)
-            for span in self.spans(feed):
-                added += feeds.ingest(span, base).added
-                self._tick("taken", span.size)
-            for span in self.branches(feed):
-                feeds.ingest_branch([span])
-                self._tick("taken", span.size)
+        added = sum(self._take_feed(feeds, feed) for feed in self.feeds)  # control feeds come first
         number = 0 if self.base is None else self.base.number
         return ImportReport(PublicKey(self.root.party), PublicKey(self.root.genesis), number, added, count)
+
+    def _take_feed(self, store: FeedStore, feed: BundleFeed) -> int:
+        """Take the blocks of a feed. Where the store holds other ones, or its feed has ended, they are a branch."""
+        base, added, parted = self.begin(feed), 0, False
+        for span in self.spans(feed):
+            try:
+                if parted:
+                    store.ingest_branch([span])
+                else:
+                    added += store.ingest(span, base).added
+            except Equivocation:
+                parted = True  # the store has kept the evidence, and the other branch
+            except RefusedBlocks as error:
+                if error.code not in (Reason.CHAIN, Reason.FEED_ENDED) or parted:
+                    raise
+                parted = True
+                store.ingest_branch([span])
+            self._tick("taken", span.size)
+        for span in self.branches(feed):
+            store.ingest_branch([span])
+            self._tick("taken", span.size)
+        return added
 
     def _take_blobs(self, blobs: Blobs) -> int:
         seen: set[Cid] = set()

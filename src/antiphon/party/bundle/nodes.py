@@ -1,4 +1,4 @@
-"""The nodes of a bundle. The root names the party, its snapshot, its feeds and its files.
+"""The nodes of a bundle. The root names the party, its snapshot, its feeds and its files; more feeds are in pages.
 
 >>> feed = BundleFeed(b"f" * 32, control=True, first=0, length=1, lists=(Cid.of(b"list", DAG_CBOR),))
 >>> root = BundleRoot(b"p" * 32, b"f" * 32, None, (feed,))
@@ -17,12 +17,14 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.snapshot.cbor import CborReader, array, field_order, link, mapping, optional_link, raw, text, uint
 
 FORMAT = "antiphon.bundle.v1"
-FEEDS_MAX = 20_000
+PAGE_SIZE = 1 << 20  # a page of feeds ends with the first feed that reaches it; the root has the first page
+PAGES_MAX = 65_536  # beside the first
 LISTS_MAX = 1_024  # of one feed, and of files
 LINKS_MAX = 16_384  # in one list
 LENGTH_MAX = (1 << 63) - 1
 _LIST = "list"
-_FIELDS = tuple(field_order(("format", "party", "genesis", "snapshot", "feeds", "files")))
+_FEEDS = "feeds"
+_FIELDS = tuple(field_order(("format", "party", "genesis", "snapshot", _FEEDS, "files", "more")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,9 @@ class BundleRoot:
     party: bytes
     genesis: bytes  # the feed that the party begins with
     snapshot: Cid | None  # of the last final epoch
-    feeds: tuple[BundleFeed, ...]
+    feeds: tuple[BundleFeed, ...]  # the first page of them
     files: tuple[Cid, ...] = ()  # lists of contents
+    more: tuple[Cid, ...] = ()  # the other pages of feeds
 
     def __post_init__(self) -> None:
         if problem := self._problem():
@@ -86,19 +89,21 @@ class BundleRoot:
             return "a key has 32 bytes"
         if self.snapshot is not None and self.snapshot.codec != DAG_CBOR:
             return f"{self.snapshot} is the CID of no snapshot"
-        if len(self.feeds) > FEEDS_MAX or len(self.files) > LISTS_MAX:
-            return f"{len(self.feeds)} feeds and {len(self.files)} lists of files are too many"
-        orders = [feed.order for feed in self.feeds]
-        if orders != sorted(orders) or len({feed.feed for feed in self.feeds}) != len(orders):
-            return "feeds ascend, control feeds first, each once"
-        if not any(feed.control and feed.feed == self.genesis for feed in self.feeds):
-            return "its first feed is not in it"
+        if len(self.more) > PAGES_MAX or len(self.files) > LISTS_MAX:
+            return f"{len(self.more)} pages of feeds and {len(self.files)} lists of files are too many"
         if len(set(self.files)) != len(self.files):
             return "a list of files stands in it twice"
-        lists = [*self.files, *(found for feed in self.feeds for found in (*feed.lists, *feed.branches))]
-        if any(found.codec != DAG_CBOR for found in lists):
+        if len(set(self.more)) != len(self.more):
+            return "a page of feeds stands in it twice"
+        if any(found.codec != DAG_CBOR for found in (*self.files, *self.more)):
             return "a list is no raw blob"
-        return next((problem for feed in self.feeds if (problem := feed.problem())), "")
+        return problem_of(self.feeds) if self.more else self.problem_with(self.feeds)
+
+    def problem_with(self, feeds: Sequence[BundleFeed]) -> str:
+        """Return what is wrong with these feeds, of all pages; "" if nothing is."""
+        if not any(feed.control and feed.feed == self.genesis for feed in feeds):
+            return "its first feed is not in it"
+        return problem_of(feeds)
 
     def encode(self) -> bytes:
         """Canonical bytes: a DAG-CBOR map."""
@@ -108,8 +113,9 @@ class BundleRoot:
                 "party": raw(self.party),
                 "genesis": raw(self.genesis),
                 "snapshot": optional_link(self.snapshot),
-                "feeds": array(len(self.feeds)) + b"".join(feed.encode() for feed in self.feeds),
+                _FEEDS: _array_of(self.feeds),
                 "files": array(len(self.files)) + b"".join(map(link, self.files)),
+                "more": array(len(self.more)) + b"".join(map(link, self.more)),
             }
         )
         if len(data) > BLOB_SIZE_MAX:
@@ -127,8 +133,9 @@ class BundleRoot:
             "party": reader.raw,
             "genesis": reader.raw,
             "snapshot": reader.optional_link,
-            "feeds": lambda: tuple(BundleFeed.read(reader) for _ in range(_count(reader, FEEDS_MAX))),
+            _FEEDS: lambda: _read_feeds(reader),
             "files": lambda: _links(reader, LISTS_MAX),
+            "more": lambda: _links(reader, PAGES_MAX),
         }
         for name in _FIELDS:
             reader.field(name)
@@ -137,6 +144,54 @@ class BundleRoot:
         if found.pop("format") != FORMAT:
             raise BadEncoding(f"root of a bundle: not of the format {FORMAT}; a newer Antiphon may read it")
         return cls(**found)  # type: ignore[arg-type]
+
+
+def problem_of(feeds: Sequence[BundleFeed]) -> str:
+    """Return what is wrong with feeds that follow each other in a bundle; "" if nothing is."""
+    orders = [feed.order for feed in feeds]
+    if orders != sorted(orders) or len({feed.feed for feed in feeds}) != len(orders):
+        return "feeds ascend, control feeds first, each once"
+    if any(found.codec != DAG_CBOR for feed in feeds for found in (*feed.lists, *feed.branches)):
+        return "a list is no raw blob"
+    return next((problem for feed in feeds if (problem := feed.problem())), "")
+
+
+def pages(feeds: Sequence[BundleFeed]) -> Iterator[tuple[BundleFeed, ...]]:
+    """Yield feeds in pages, of which the root has the first. There is one even without feeds."""
+    page: list[BundleFeed] = []
+    size = 0
+    for feed in feeds:
+        if size >= PAGE_SIZE:
+            yield tuple(page)
+            page, size = [], 0
+        page.append(feed)
+        size += len(feed.encode())
+    yield tuple(page)
+
+
+def encode_page(feeds: Sequence[BundleFeed]) -> bytes:
+    """Encode one page of feeds: ["feeds", [feed, …]]."""
+    return array(2) + text(_FEEDS) + _array_of(feeds)
+
+
+def decode_page(data: bytes) -> tuple[BundleFeed, ...]:
+    """Decode one page of feeds; an empty one is refused."""
+    reader = CborReader(data, "page of a bundle")
+    if reader.array() != 2 or reader.text() != _FEEDS:
+        raise BadEncoding("page of a bundle: it is none")
+    found = _read_feeds(reader)
+    reader.done()
+    if not found:
+        raise BadEncoding("page of a bundle: it is empty")
+    return found
+
+
+def _array_of(feeds: Sequence[BundleFeed]) -> bytes:
+    return array(len(feeds)) + b"".join(feed.encode() for feed in feeds)
+
+
+def _read_feeds(reader: CborReader) -> tuple[BundleFeed, ...]:
+    return tuple(BundleFeed.read(reader) for _ in range(reader.array()))  # no more than there are bytes for
 
 
 def encode_list(links: Sequence[Cid]) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
-from antiphon.core.sightings import Seen
+from antiphon.core.sightings import Marks, Seen
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import Standing
@@ -22,7 +22,7 @@ from antiphon.halo.credentials.claims import WRITERS
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.halo.member.membership import Membership
 from antiphon.halo.rights.authority import Authority as PartyRights
-from antiphon.halo.rights.verdict import judge_data
+from antiphon.halo.rights.verdict import acts_about, judge_data
 from antiphon.model.access import Author
 from antiphon.party.engine.lane import FAR
 from antiphon.party.engine.ports import EpochJudge
@@ -114,6 +114,10 @@ class OpenAuthority:
         """Return the feed itself as the author of its messages."""
         return Author(feed)
 
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        """Return nothing: every message counts."""
+        return ()
+
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return an empty set: no message is erased."""
         return frozenset()
@@ -122,9 +126,13 @@ class OpenAuthority:
         """Return an empty set: peers agree on no fork."""
         return ()
 
-    def final_epoch(self) -> FinalEpoch | None:
-        """Return None: there are no epochs."""
-        return None
+    def final_epochs(self) -> Sequence[FinalEpoch]:
+        """Return nothing: there are no epochs."""
+        return ()
+
+    def trusts(self, epoch: FinalEpoch) -> bool:
+        """True, for no epoch is asked for."""
+        return True
 
     def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
         """Return this authority, whose verdicts are the same in every timeframe."""
@@ -247,6 +255,11 @@ class PartyAuthority:
         """Return the author of a message, by its own timeframe."""
         return Author(*self._machine.author(feed, seq, seen))
 
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        """Return the acts that messages of a feed are judged by, if their writer had seen them."""
+        self._machine.authority.settle()
+        return acts_about(self._machine.authority, feed, untaken=untaken)
+
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return the seqs of erased messages of a feed."""
         return self._machine.erased(feed)
@@ -255,15 +268,14 @@ class PartyAuthority:
         """Return the feeds whose writers are known to have signed two histories."""
         return self._forks
 
-    def final_epoch(self) -> FinalEpoch | None:
-        """Return the last final epoch if it has the attestations that the policy demands; else None."""
-        chain = self._machine.epochs()
-        last = chain.last
-        if last is None:
-            return None
-        policy = self._machine.at(last.control, last.control_hash).policy(Place(b"", 0, dict(last.control)))
-        enough = len(chain.votes[-1]) >= policy.attestations_min
-        return last if enough else None
+    def final_epochs(self) -> Sequence[FinalEpoch]:
+        """Return the final epochs: 1, 2, 3 …"""
+        return self._machine.epochs().final
+
+    def trusts(self, epoch: FinalEpoch) -> bool:
+        """True if a final epoch has the attestations that the policy demands."""
+        policy = self._machine.at(epoch.control, epoch.control_hash).policy(Place(b"", 0, dict(epoch.control)))
+        return len(self._machine.epochs().votes[epoch.number - 1]) >= policy.attestations_min
 
     def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
         """Return the judge of messages by the control state at this timeframe, on the branch that the hash tells."""
@@ -323,6 +335,9 @@ class _AtEpoch:
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(*self._authority.author(Place(feed, seq, seen)))
+
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        return acts_about(self._authority, feed, untaken=untaken)
 
     def erased(self, feed: bytes) -> frozenset[int]:
         return self._authority.erased(feed)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from antiphon.core.sightings import Seen
 from antiphon.model.access import Author
-from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
+from antiphon.party.engine.lane import FAR, Lane, find_steps
 from antiphon.party.engine.ports import AuthorRun, EpochJudge, Posting
 
 _begin = operator.itemgetter(0)
@@ -79,7 +79,7 @@ class Authors:
     def runs(self, lane: Lane, start: int, stop: int) -> list[AuthorRun]:
         """Return the authors of messages [start, stop) of a lane."""
         found: list[AuthorRun] = []
-        for low, high, origin, seen in lane.pieces(start, stop):
+        for low, high, origin, seen in lane.pieces(start, stop, self._authority.acts_about(lane.feed)):
             found += self._merged(self._steps(lane.feed, origin, seen), low, high)
         return merge(found)
 
@@ -113,15 +113,7 @@ class Authors:
 
         Of two messages with the same control timeframe, the later belongs to no more groups: no author comes twice.
         """
-        steps = [(origin, self._authority.author(feed, origin, seen))]
-        last = self._authority.author(feed, FAR, seen)
-        while steps[-1][1] != last:
-            begin, author = steps[-1]
-            end = bisect.bisect_left(
-                ALL_SEQS, True, lo=begin + 1, key=lambda seq: self._authority.author(feed, seq, seen) != author
-            )
-            steps.append((end, self._authority.author(feed, end, seen)))
-        return tuple(steps)
+        return find_steps(origin, lambda seq: self._authority.author(feed, seq, seen))
 
 
 def author_at(steps: Steps, seq: int) -> Author:

@@ -9,7 +9,7 @@ to do not count: not all peers hold them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
 from antiphon.model.fold import BEYOND_FORK
 from antiphon.model.message import Note
+from antiphon.party.engine.delivery import FETCHED_BLOCKS
 from antiphon.party.engine.lanes_at_cut import advances
 
 #: By feed: the delivered messages outside the base, [start, stop).
@@ -83,7 +84,9 @@ def may_begin_otherwise(
 class _Part:
     """One span of a branch: the geneses in it, each with its item, and their indexes."""
 
+    first: int
     previous: bytes
+    held: bool  # it is of the feed's own blocks, beyond the end of its history
     indexes: list[int] = field(default_factory=list)
     geneses: list[tuple[bytes, BranchGenesis]] = field(default_factory=list)
 
@@ -121,20 +124,20 @@ def _is_control(store: FeedReader, feed: bytes) -> bool:
 class _Forked:
     """A forked feed, as far as it was read."""
 
-    first: int  # its own blocks from here up to `length` were read
-    length: int
+    record: FeedRecord
+    start: int  # geneses before it do not count: they are in the base
     stop: int  # where its history ends
-    branches: int = 0  # how many spans of other branches there were
-    spans: dict[bytes, int] = field(default_factory=dict)  # by the last hash: where those begin
     places: dict[bytes, tuple[_Part, int]] = field(default_factory=dict)  # its branch blocks, by hash
-    held: dict[int, tuple[bytes, BranchGenesis]] = field(default_factory=dict)  # by seq: geneses in its own blocks
+    geneses: dict[bytes, BranchGenesis] = field(default_factory=dict)  # by hash: spans may have some blocks in common
+    held: dict[int, tuple[bytes, BranchGenesis]] = field(default_factory=dict)  # by seq: those seen in its own blocks
 
 
 class BranchGeneses:
-    """The geneses beyond the forks of a party's data feeds. `update` reads only what is new.
+    """The geneses beyond the forks of a party's data feeds that others have seen. `update` reads only what is new.
 
-    A message is delivered after the branch blocks that it names are stored. So messages that were looked at need not be
-    looked at again for blocks that come later; only for a feed that turns out to be forked, or is cut further back.
+    Of branches it reads the spans that lead to blocks which delivered messages name, and no others. A message is
+    delivered after the branch blocks that it names are stored. So messages that were looked at need not be looked at
+    again for blocks that come later; only for a feed that turns out to be forked, or is cut further back.
     """
 
     def __init__(self, store: FeedReader) -> None:
@@ -150,7 +153,7 @@ class BranchGeneses:
         self._reached: dict[tuple[bytes, bytes], dict[_Part, int]] = {}
 
     def update(self, forked: Collection[bytes], bounds: Bounds) -> Candidates:
-        """Read the branches of forked feeds, and what the delivered messages have seen of them."""
+        """Find what the delivered messages have seen of the branches of forked feeds."""
         found = {feed: self._record(feed) for feed in forked if feed in bounds}
         records = {feed: record for feed, record in found.items() if record is not None and not record.ignored}
         starts = {feed: start for feed, (start, _) in bounds.items()}
@@ -158,14 +161,13 @@ class BranchGeneses:
         if moved or any(feed not in records for feed in self._forked):
             self._begin()
         self._starts = starts
-        again = {feed for feed, record in records.items() if self._read(record, *bounds[feed])}
-        if self.by_item:
-            for feed, (start, stop) in bounds.items():
-                known = min(self._scanned.get(feed, start), stop)
-                if again:
-                    self._scan(feed, start, known, bounds, again)
-                self._scan(feed, known, stop, bounds, self._forked)
-                self._scanned[feed] = stop
+        again = {feed for feed, record in records.items() if self._take(record, *bounds[feed])}
+        for feed, (start, stop) in bounds.items() if self._forked else ():
+            known = min(self._scanned.get(feed, start), stop)
+            if again:
+                self._scan(feed, start, known, again)
+            self._scan(feed, known, stop, self._forked)
+            self._scanned[feed] = stop
         return self.by_item
 
     def _record(self, feed: bytes) -> FeedRecord | None:
@@ -174,86 +176,100 @@ class BranchGeneses:
         except UnknownFeed:
             return None
 
-    def _read(self, record: FeedRecord, start: int, stop: int) -> bool:
-        """Read the branches of a feed: all blocks but the first `stop`; geneses before `start` do not count.
+    def _take(self, record: FeedRecord, start: int, stop: int) -> bool:
+        """Take note of a forked feed: all its blocks but the first `stop` are on branches.
 
         True if messages that were looked at before may have seen some of them.
         """
         feed = record.feed
-        known, begin = self._forked.get(feed), max(stop, record.start)
-        again = known is None or begin < known.first
+        known = self._forked.get(feed)
         if known is None:
-            known = self._forked[feed] = _Forked(begin, begin, stop)
-        if begin < known.first:  # it was cut further back
-            self._take(known, self._store.held(feed, begin, known.first), start, held=True)
-            known.first = begin
+            self._forked[feed] = _Forked(record, start, stop)
+            return True
+        known.record = record
+        again = stop < known.stop  # it was cut further back
+        if again:
             self._reached = {feeds: parts for feeds, parts in self._reached.items() if feeds[1] != feed}
-        if known.length < record.length:
-            self._take(known, self._store.held(feed, known.length, record.length), start, held=True)
-            known.length = record.length
-        if known.branches != record.branches:
-            self._take(known, self._store.branches(feed, known.spans), start)
-            known.branches = record.branches
         if known.stop != stop:
             self._move(known, stop)
         return again
 
-    def _take(self, known: _Forked, spans: Iterable[Span], start: int, *, held: bool = False) -> None:
-        for span in spans:
-            if not held:
-                known.spans[span.hash_at(span.end - 1)] = span.first
-            part = self._part(span, start)
-            for item, found in part.geneses:
-                seq = found.note.seq
-                if held:
-                    known.held[seq] = item, found
-                if seq >= known.stop if held else span.hash_at(seq) not in known.places:
-                    self.by_item.setdefault(item, []).append(found)
-            for index in range(span.count):  # spans may have some blocks in common
-                known.places.setdefault(span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], (part, index))
-
     def _move(self, known: _Forked, stop: int) -> None:
         """Let a history end elsewhere: geneses in it are delivered, and those beyond it are not."""
-        for seq in range(min(stop, known.stop), max(stop, known.stop)):
-            if seq in known.held:
-                item, found = known.held[seq]
-                others = self.by_item.setdefault(item, [])
-                if stop <= seq:
-                    others.append(found)
-                else:
-                    others.remove(found)
+        low, high = min(stop, known.stop), max(stop, known.stop)
+        for item, found in [known.held[seq] for seq in known.held if low <= seq < high]:
+            others = self.by_item.setdefault(item, [])
+            if stop < known.stop:
+                others.append(found)
+            else:
+                others.remove(found)
         known.stop = stop
 
-    def _part(self, span: Span, start: int) -> _Part:
-        part = _Part(span.previous)
+    def _scan(self, feed: bytes, start: int, stop: int, forked: Container[bytes]) -> None:
+        """Note which geneses of these forked feeds the messages [start, stop) of a feed have seen."""
+        for seq, entries in advances(self._store, feed, start, stop):
+            for entry in entries:
+                if entry.feed == feed or entry.feed not in forked:
+                    continue
+                known = self._forked[entry.feed]
+                # Inside the cut an entry counts by its lamport alone, and the branch that it names need not be here.
+                if entry.seq >= known.start:
+                    reached = self._reached.setdefault((feed, entry.feed), {})
+                    for part, item, found in self._on_path(known, entry.seq, entry.hash, reached):
+                        self._see(known, part, item, found)
+                        found.since.setdefault(feed, seq)
+
+    def _see(self, known: _Forked, part: _Part, item: bytes, found: BranchGenesis) -> None:
+        """Let a genesis count that somebody has seen, unless it does already."""
+        seq = found.note.seq
+        if found.since:
+            return
+        if part.held:
+            known.held[seq] = item, found
+        if not part.held or seq >= known.stop:
+            self.by_item.setdefault(item, []).append(found)
+
+    def _on_path(
+        self, known: _Forked, seq: int, block: bytes, reached: dict[_Part, int]
+    ) -> Iterator[tuple[_Part, bytes, BranchGenesis]]:
+        """Yield the geneses on the way to a block of a branch, without those that were reached before."""
+        while (place := known.places.get(block) or self._fetch(known, seq, block)) is not None:
+            part, index = place
+            before = reached.get(part, -1)
+            for item, found in part.between(before, index):
+                yield part, item, found
+            reached[part] = max(before, index)
+            if before >= 0:
+                return
+            seq, block = part.first - 1, part.previous
+
+    def _fetch(self, known: _Forked, seq: int, block: bytes) -> tuple[_Part, int] | None:
+        """Read the span of a branch that has a block. Return the block's place; None if it is no branch block."""
+        record, feed = known.record, known.record.feed
+        start = max(known.stop, record.start)
+        held = start <= seq < record.length
+        span: Span | None = None
+        if held:
+            *_, span = self._store.held(feed, max(start, seq - FETCHED_BLOCKS), seq + 1)
+            held = span.hash_at(seq) == block
+        if not held:
+            span = self._store.branch_with(feed, seq, block) if record.branches else None
+        if span is None:
+            return None
+        part = self._part(known, span, held=held)
+        for index in range(span.count):
+            known.places.setdefault(span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], (part, index))
+        return known.places[block]
+
+    def _part(self, known: _Forked, span: Span, *, held: bool) -> _Part:
+        part = _Part(span.first, span.previous, held)
         columns = span.columns
         small = np.equal(columns["kind"], Kind.GENESIS) & np.less_equal(columns["body_size"], BRANCH_GENESIS_SIZE_MAX)
         for index in np.flatnonzero(small).tolist():
             block = span.block(index)
-            if block.message is not None and block.seq >= start:
+            if block.message is not None and block.seq >= known.start:
                 stamp = block.lamport, block.feed, block.seq
-                found = BranchGenesis(Note(Kind.GENESIS, *stamp, block.created_ms, block.message, BEYOND_FORK), {})
+                made = BranchGenesis(Note(Kind.GENESIS, *stamp, block.created_ms, block.message, BEYOND_FORK), {})
                 part.indexes.append(index)
-                part.geneses.append((bytes(block.item), found))
+                part.geneses.append((bytes(block.item), known.geneses.setdefault(block.hash, made)))
         return part
-
-    def _scan(self, feed: bytes, start: int, stop: int, bounds: Bounds, forked: Container[bytes]) -> None:
-        """Note which geneses of these forked feeds the messages [start, stop) of a feed have seen."""
-        for seq, entries in advances(self._store, feed, start, stop):
-            for entry in entries:
-                # Inside the cut an entry counts by its lamport alone, and the branch that it names need not be here.
-                if entry.feed != feed and entry.feed in forked and entry.seq >= bounds[entry.feed][0]:
-                    reached = self._reached.setdefault((feed, entry.feed), {})
-                    for _, found in self._on_path(entry.feed, entry.hash, reached):
-                        found.since.setdefault(feed, seq)
-
-    def _on_path(self, feed: bytes, block: bytes, reached: dict[_Part, int]) -> Iterator[tuple[bytes, BranchGenesis]]:
-        """Yield the geneses on the way to a block of a branch, without those that were reached before."""
-        while (place := self._forked[feed].places.get(block)) is not None:
-            part, index = place
-            known = reached.get(part, -1)
-            yield from part.between(known, index)
-            reached[part] = max(known, index)
-            if known >= 0:
-                return
-            block = part.previous

@@ -28,6 +28,7 @@ from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes that hold a span in memory
 NAMED_MAX = 1 << 16
+FETCHED_BLOCKS = 256  # beyond the end of a feed, that are read together with the one that is asked for
 CONTROL_FEED = because(
     Reason.FEED_KIND, "block 0: a credential, so it is a control feed, and not the data feed it was admitted as"
 )
@@ -58,9 +59,8 @@ class Delivery:
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
         self._queue = CausalQueue(self._position, self.lanes)
-        self.branches = Branches(self._queue)
-        self._spans: dict[bytes, dict[bytes, int]] = {}  # by feed and last hash: where spans begin that were taken
-        self._branched: dict[bytes, tuple[int, FeedRecord | None]] = {}  # up to where blocks beyond ends were taken
+        self.branches = Branches(self._queue, self._fetch)
+        self._branched: dict[bytes, FeedRecord] = {}  # the records by which branch blocks are fetched
         self._counted = 0  # control blocks whose waiters were woken
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
@@ -87,25 +87,36 @@ class Delivery:
         self._queue.wake_waiters(blocks)
 
     def take_branches(self, record: FeedRecord) -> None:
-        """Take the blocks of a feed that are no history: beyond its end, and of other branches that were shown."""
-        taken, known = self._branched.get(record.feed, (0, None))
+        """Take note of blocks of a feed that are no history: beyond its end, and of other branches.
+
+        None is read before a block that waits has an entry for it, or for one that follows it.
+        """
+        known = self._branched.get(record.feed)
         if known is record or record.feed not in self.lanes:
             return
-        end = min(record.valid_length, self._ends.get(record.feed, NO_END))
-        start = max(record.start, taken, end)
-        for span in self._store.held(record.feed, start, record.length) if start < record.length else ():
-            self._take_branch(span)
-        if record.branches != (0 if known is None else known.branches):
-            spans = self._spans.setdefault(record.feed, {})
-            for span in self._store.branches(record.feed, spans):
-                spans[span.hash_at(span.end - 1)] = span.first
-                self._take_branch(span)
-        self._branched[record.feed] = record.length if end < record.length else 0, record
+        self._branched[record.feed] = record
+        if record.branches or self._end(record) < record.length:
+            self.branches.seek_again(record.feed)
 
-    def _take_branch(self, span: Span) -> None:
-        """Take a span of a branch, unless that is one of control: those are a matter of the authority alone."""
-        if not begins_control(span):
-            self.branches.add_span(span)
+    def _end(self, record: FeedRecord) -> int:
+        """Return where the history of a feed ends: blocks that are held beyond it are on a branch."""
+        return min(record.valid_length, self._ends.get(record.feed, NO_END))
+
+    def _fetch(self, entry: Entry) -> list[Span]:
+        """Read the branch block that an entry names. Branches of control are a matter of the authority alone."""
+        feed, seq = entry.feed, entry.seq
+        record = self._branched.get(feed)
+        if record is None:
+            return []
+        start = max(self._end(record), record.start)
+        found: list[Span] = []
+        if start <= seq < record.length:
+            held = list(self._store.held(feed, max(start, seq - FETCHED_BLOCKS), seq + 1))
+            found = held if held[-1].hash_at(seq) == entry.hash else []
+        if not found and record.branches:
+            span = self._store.branch_with(feed, seq, entry.hash)
+            found = [] if span is None else [span]
+        return [span for span in found if not begins_control(span)]
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""

@@ -43,9 +43,11 @@ from antiphon.party.engine.scope import Scope
 
 UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds about this many again; a save makes writers wait
 UNSAVED_ITEMS_MAX = 400
-ROWS_SIZE_AT_ONCE = 2 << 20  # bytes of rows that a save encodes before it writes them
-ROW_SIZE_FREE = 16 << 10  # a greater row is paid for by messages, before the next save encodes it again
-MESSAGE_PAYS = 64  # bytes of such rows: so saves of a growing item cost no more than its messages
+ROWS_SIZE_AT_ONCE = 1 << 20  # bytes of rows that a save encodes before it writes them
+ROW_SIZE_FREE = 1 << 10  # a greater row is paid for by messages, before the next save encodes it again
+MESSAGE_PAYS = 64  # bytes of such rows: so saves of growing items cost no more than their messages
+GREAT_ROW_SIZE = 16 << 10  # the rest of a greater row also puts off a save for the number of changed items,
+PUT_OFF_ITEMS_MAX = 3_000  # by so many items at most: they stay in memory until they are saved
 AHEAD_ROWS = 4  # rows encoded with each own message shortly before a save
 _BLANK = LaneState(b"", 0).mark  # of a lane in which nothing has happened
 MANY = 1_000  # received items: with more changed ones, save; more that are not open are folded without the cache
@@ -83,7 +85,8 @@ class Engine:
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the latest verdict on each message, unsaved
         self.times = FoldTimes()
         self._unsaved = 0
-        self._unpaid = 0  # messages that a save of great rows puts the next one off by
+        self._unpaid = 0  # messages that the next save waits for, because of the rows of the last one
+        self._unpaid_items = 0  # changed items beyond the usual ones that it waits for, because of great rows
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
@@ -212,7 +215,7 @@ class Engine:
             self._fold_gathered(gathered, open_)
             self._unsaved += gathered.count
             del gathered  # a save takes memory of its own
-            if self._unsaved > max(UNSAVED_MESSAGES_MAX, self._unpaid) or len(self.cache.dirty) > MANY + self._unpaid:
+            if min(self._messages_left(), MANY + self._unpaid_items - len(self.cache.dirty)) < 0:
                 self.save()
 
     def _fold_gathered(self, gathered: Gathered, open_: dict[bytes, Entry]) -> None:
@@ -228,7 +231,7 @@ class Engine:
         """Fold messages into an open item. Return the verdicts. With `keep`, the item is saved with the next save."""
         left_out = self.scope.leaves_out(entry.id)
         if left_out or (entry.state is None and not self.whole and not self._fetched(entry.id)):
-            entry.state = entry.item = None
+            entry.put(None)
             self.post(entry, notes)  # they are folded when the item is opened, or comes into scope
             if keep:
                 self.cache.dirty[entry.id] = entry
@@ -276,11 +279,15 @@ class Engine:
             lane.state.voids += voids
             self.refold_all(set(groups))
         dirty = len(self.cache.dirty)
-        left = min(UNSAVED_MESSAGES_MAX - self._unsaved, UNSAVED_ITEMS_MAX - dirty) + self._unpaid
+        left = min(self._messages_left(), UNSAVED_ITEMS_MAX + self._unpaid_items - dirty)
         if left < 0:
             self.save()
         elif left * AHEAD_ROWS < dirty:
             self._ahead.make(self.cache.dirty, AHEAD_ROWS * len(groups), self.saved.index)
+
+    def _messages_left(self) -> int:
+        """Return how many messages can be applied before the next save is due."""
+        return max(UNSAVED_MESSAGES_MAX, self._unpaid) - self._unsaved
 
     # -- folding again, when verdicts have changed
 
@@ -475,7 +482,7 @@ class Engine:
     def saving(self) -> Iterator[Callable[[Save], None]]:
         """Open a transaction of the item store. If it fails, the engine is broken, and must be dropped."""
         try:
-            with self.items.saving() as put:
+            with self.items.saving() as put, gc_paused():
                 yield put
         except BaseException as error:
             self.broken = str(error) or repr(error)
@@ -483,11 +490,13 @@ class Engine:
 
     def put_all(self, put: Callable[[Save], None]) -> None:
         """Save all changed items, verdicts and lanes inside a transaction."""
-        dirty, unpaid = iter(list(self.cache.dirty.values())), 0
+        dirty, unpaid, great = iter(list(self.cache.dirty.values())), 0, 0
         while (save := self.save_of(islice(dirty, ROWS_AT_ONCE), [], ROWS_SIZE_AT_ONCE)).rows:
             unpaid += sum(max(0, row.size - ROW_SIZE_FREE) for row in save.rows)
+            great += sum(max(0, row.size - GREAT_ROW_SIZE) for row in save.rows)
             put(save)
         self._unpaid = unpaid // MESSAGE_PAYS
+        self._unpaid_items = min(PUT_OFF_ITEMS_MAX, great // MESSAGE_PAYS)
         lanes = self.delivery.lanes.items()
         moved = [lane.state for feed, lane in lanes if self._marks.get(feed, _BLANK) != lane.state.mark]
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from antiphon.core.reasons import Reason, because
-from antiphon.core.sightings import Seen
+from antiphon.core.sightings import Marks
 from antiphon.model.message import Note
-from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
+from antiphon.party.engine.lane import FAR, Lane, find_steps
 from antiphon.party.engine.ports import EpochJudge, Void
 
 ERASED = because(Reason.ERASED, "it was erased")
 _START = attrgetter("start")
 
+Steps = tuple[tuple[int, str], ...]  # (first seq, why void from there on), within one control timeframe
+
 
 class Judge:
-    """Void ranges by the verdicts of an authority, cached until its rights change."""
+    """Void ranges by the verdicts of an authority, cached until its rights change.
+
+    A feed may have seen control blocks at each of its messages. Most of them do not matter to its verdicts
+    (`acts_about`), so the cost follows the acts that do, and not the timeframes.
+    """
 
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
-        self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
+        self._known: dict[tuple[bytes, int], Steps] = {}
+        self._acts: dict[tuple[bytes, bool], Marks | None] = {}
         self._well: dict[bytes, int] = {}  # by feed: segments from this origin on count, if rights are lasting
         self._rights: object = None
 
@@ -32,14 +40,15 @@ class Judge:
         """Drop the cache if these are not the rights that it was filled by."""
         if rights != self._rights:
             self._rights = rights
-            self._cuts.clear()
+            self._known.clear()
+            self._acts.clear()
             self._well.clear()
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """Yield the void ranges within [start, stop), in order."""
         erased = self._authority.erased(lane.feed)
         singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
-        for void in self._ends(lane, start, stop):
+        for void in _merged(self._ends(lane, start, stop)):
             while singly and singly[0] < void.stop:
                 seq = singly.pop(0)
                 if seq < void.start:
@@ -51,30 +60,54 @@ class Judge:
     def _ends(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """Yield the ranges beyond cuts."""
         lasting, feed = self._authority.lasting(), lane.feed
-        for low, high, origin, seen in lane.pieces(start, stop):
+        for low, high, origin, _ in lane.pieces(start, stop, self._acts_about(feed)):
             if lasting and origin >= self._well.get(feed, FAR):
                 continue  # an earlier segment counts, and rights are lasting
-            key = (feed, origin)
-            known = self._cuts.get(key)
-            if known is None:
-                known = self._cuts[key] = self._find(feed, origin, seen)
-            first, reason = known
-            if first < high:
-                yield Void(max(first, low), high, reason)
-            elif first == FAR:
+            steps = self._find(lane, origin)
+            if steps == ((origin, ""),):
                 self._well.setdefault(feed, origin)
+                continue
+            for begin, reason in steps:
+                if reason and begin < high:
+                    yield from self._why(lane, max(begin, low), high, origin)
+                    break
 
-    def _find(self, feed: bytes, origin: int, seen: Seen) -> tuple[int, str]:
-        """Return from which seq on messages with this control timeframe are void, and why. A cut is an end: one seq."""
-        reason = self._authority.verdict(feed, origin, seen)
-        if reason:
-            return origin, reason
-        if not self._authority.verdict(feed, FAR, seen):
-            return FAR, ""
-        first = bisect_left(
-            ALL_SEQS, True, lo=origin + 1, key=lambda seq: self._authority.verdict(feed, seq, seen) != ""
-        )
-        return first, self._authority.verdict(feed, first, seen)
+    def _why(self, lane: Lane, start: int, stop: int, since: int) -> Iterator[Void]:
+        """Yield the reasons of a void range, in which the same acts were seen that matter, since a block."""
+        for low, high, origin, _ in lane.pieces(start, stop, self._acts_about(lane.feed, untaken=True)):
+            steps = self._find(lane, max(origin, since))
+            for (begin, reason), (end, _) in pairwise((*steps, (FAR, ""))):
+                if begin < high and end > low:
+                    yield Void(max(begin, low), min(end, high), reason)
+
+    def _acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        key = feed, untaken
+        if key not in self._acts:
+            self._acts[key] = self._authority.acts_about(feed, untaken=untaken)
+        return self._acts[key]
+
+    def _find(self, lane: Lane, origin: int) -> Steps:
+        """Return from which seqs on messages with the control timeframe of a block are void, and why."""
+        feed, seen = lane.feed, lane.seen_at(origin)
+        steps = self._known.get((feed, origin))
+        if steps is None:
+            steps = find_steps(origin, lambda seq: self._authority.verdict(feed, seq, seen))
+            self._known[feed, origin] = steps
+        return steps
+
+
+def _merged(voids: Iterable[Void]) -> Iterator[Void]:
+    """Merge neighbours that are void for one reason."""
+    last: Void | None = None
+    for void in voids:
+        if last is not None and (last.stop, last.reason) == (void.start, void.reason):
+            last = last._replace(stop=void.stop)
+            continue
+        if last is not None:
+            yield last
+        last = void
+    if last is not None:
+        yield last
 
 
 def mark_void(voids: Sequence[Void], note: Note) -> Note:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.core.sightings import Seen
+from antiphon.core.sightings import Marks, Seen
 from antiphon.feed.header import HASH_SIZE, NO_END, Entry, Flag, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
@@ -18,6 +19,25 @@ from antiphon.party.engine.ports import LaneState
 _RECENT_SPANS = 4  # whose hashes are kept: advance entries mostly name recent blocks
 FAR = 1 << 62  # beyond every seq
 ALL_SEQS = range(FAR)  # for `bisect`: finds the first seq from which on something holds
+
+
+_Answer = TypeVar("_Answer")
+
+
+def find_steps(origin: int, ask: Callable[[int], _Answer]) -> tuple[tuple[int, _Answer], ...]:
+    """Find at which seqs, from `origin` on, an answer changes: (first seq, answer). None comes twice.
+
+    Changes are mostly near: it looks for one in steps that double, then by bisection between the last two.
+    """
+    steps, last = [(origin, ask(origin))], ask(FAR)
+    while steps[-1][1] != last:
+        begin, answer = steps[-1]
+        low, high = begin + 1, begin + 2
+        while ask(high) == answer:
+            low, high = high + 1, min(FAR, 3 * high - 2 * begin)
+        end = bisect_left(ALL_SEQS, True, lo=low, hi=high, key=lambda seq: ask(seq) != answer)
+        steps.append((end, ask(end)))
+    return tuple(steps)
 
 
 class Run(NamedTuple):
@@ -149,8 +169,11 @@ class Lane:
         """Return the control timeframe of block `seq`."""
         return self.state.segments.at(seq)
 
-    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
-        """Divide [start, stop) by segments. Yield (low, high, origin, seen): origin is the first seq of the segment."""
+    def pieces(self, start: int, stop: int, marks: Marks | None = None) -> Iterator[tuple[int, int, int, Seen]]:
+        """Divide [start, stop) by segments. Yield (low, high, origin, seen): origin is the first seq of the segment.
+
+        Segments that have seen the same of the marked blocks are one.
+        """
         segments = self.state.segments
-        for low, high, origin in segments.pieces(start, stop):
-            yield low, high, origin, segments.at(low)
+        for low, high, origin in segments.pieces(start, stop, marks):
+            yield low, high, origin, segments.at(origin)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from antiphon.core.reasons import Reason, code_of
-from antiphon.core.sightings import Seen, Sightings
+from antiphon.core.sightings import Marks, Seen, Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
@@ -43,6 +43,13 @@ class EpochJudge(Protocol):
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         """Return the author of a message."""
+
+    def acts_about(self, feed: bytes, *, untaken: bool = False) -> Marks | None:
+        """Return the control blocks that tell the messages of a feed apart; None if any of them may.
+
+        Two messages with the same seq, whose writer had seen the same of these blocks, have one author, and both count
+        or both are void; for the same reason, if they have also seen the same blocks of the `untaken` answer.
+        """
 
     def erased(self, feed: bytes) -> frozenset[int]:
         """Return the seqs of erased messages of a feed, which are void."""
@@ -116,8 +123,11 @@ class Authority(EpochJudge, Known, Protocol):
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         """Return the author of a message, by its own timeframe. Access lists of items are checked against it."""
 
-    def final_epoch(self) -> FinalEpoch | None:
-        """Return the last final epoch if a peer that cannot recompute it may trust it; else None."""
+    def final_epochs(self) -> Sequence[FinalEpoch]:
+        """Return the final epochs: 1, 2, 3 …"""
+
+    def trusts(self, epoch: FinalEpoch) -> bool:
+        """True if a peer that cannot recompute this final epoch may trust it."""
 
     def epoch_judge(self, control: Timeframe, control_hash: bytes = b"") -> EpochJudge:
         """Return the judge of messages in an epoch that names this control timeframe.
@@ -243,8 +253,11 @@ class Index(Protocol):
     def clear(self) -> None:
         """Drop the index, in whatever state it is."""
 
-    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
-        """Put facts of items, None for a removed item. Return other items whose parent has changed by it."""
+    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Put facts of items, None for a removed item."""
+
+    def settle(self) -> list[bytes]:
+        """Write the parents that follow from the items put since. Return other items whose parent has changed."""
 
 
 class Items(Protocol):

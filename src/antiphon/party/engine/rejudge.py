@@ -61,6 +61,8 @@ class Rejudge:
         spoilt = self._guarded()
         for lane in self._engine.delivery.lanes.values():
             state = lane.state
+            if state.position == state.base and not state.voids:
+                continue  # nothing is delivered to judge: a device may admit many feeds, and write to few
             voids = list(self._judge.voids(lane, state.base, state.position))
             for start, stop in changed(state.voids, voids):
                 spoilt |= self.items_in(state.feed, start, stop)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import AntiphonError, PartyPaused, StoreClosed
 from antiphon.halo.finality import voting
 from antiphon.halo.finality.epoch_chain import EpochChain
-from antiphon.halo.finality.epoch_values import SILENT_MS, rank
+from antiphon.halo.finality.epoch_values import SILENT_MS, ranked
 from antiphon.party.epochs.snapshot_fold import Cancelled
 from antiphon.party.epochs.thresholds import Due, Thresholds
 
@@ -195,7 +195,7 @@ class EpochDriver:
         for earlier in sorted(earlier for earlier in self._terms if 0 < earlier < term):
             elected = {device for device, by in _endorsed(chain, earlier).items() if len(by) >= config.quorum}
             turns |= dict.fromkeys(elected, earlier)
-        ranks = {device: rank(config.number, chain.party, device, turns) for device in turns}
+        ranks = {device: place for place, device in enumerate(ranked(config.number, chain.party, turns))}
         ordered = sorted(turns, key=lambda device: (turns[device], ranks[device]))
         others = [device for device in ordered if device not in config.attesters]  # who do not vote for themselves
         return [device for device in ordered if device in config.attesters] + others

@@ -353,7 +353,7 @@ class Epochs:
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Start at a snapshot that cannot be recomputed here, if it has the attestations that policy wants."""
         wanted = self.policy(epoch.control).attestations_min
-        if self._party.authority.final_epoch() is None:
+        if not self._party.authority.trusts(epoch):
             self.waits_for = (
                 f"epoch {epoch.number} has {len(attesters)} attestations, and policy wants {wanted} before a device "
                 "that cannot recompute it may use it; ask other peers for control feeds"

@@ -120,8 +120,9 @@ class ChosenBase(NamedTuple):
 
 
 def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> ChosenBase:
-    """Return the base of an item store. An empty store starts at the last final epoch, if its snapshot is here.
+    """Return the base of an item store. An empty store starts at the last final epoch whose snapshot is here.
 
+    That may be an earlier one than the last: feeds may be pruned up to it, and blobs of the last not fetched yet.
     A store whose base cannot be read is emptied: the party must open, because blobs are fetched through an open party.
     """
     why = ""
@@ -133,14 +134,20 @@ def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) 
         why = f"the snapshot that its items are based on cannot be read: {error}"
         items.clear()
     authority.refresh()
-    epoch = authority.final_epoch()
-    if epoch is not None:
-        with suppress(*UNUSABLE):  # fold the feeds instead; `Epochs.waits_for` says if blobs must be fetched
+    base = last_base(authority, blobs, party)
+    if base is not None:  # else fold the feeds; `Epochs.waits_for` says if blobs must be fetched
+        start_at(items, base)
+    return ChosenBase(base, why)
+
+
+def last_base(authority: Authority, blobs: Blobs, party: bytes) -> EpochBase | None:
+    """Return the last final epoch that is trusted and whose snapshot is here; None if there is none."""
+    for epoch in reversed(authority.final_epochs()):
+        with suppress(*UNUSABLE):
             base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
-            if not base.contradicts(epoch):
-                start_at(items, base)
-                return ChosenBase(base, why)
-    return ChosenBase(None, why)
+            if not base.contradicts(epoch) and authority.trusts(epoch):
+                return base
+    return None
 
 
 def hydrate(engine: Engine) -> None:

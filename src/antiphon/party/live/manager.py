@@ -30,7 +30,7 @@ from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
-from antiphon.halo.control.kept_file import KeptFile
+from antiphon.halo.control.checkpoint_file import CheckpointFile
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_store import KeyStore
@@ -115,8 +115,8 @@ class PartyManager:
             clock=self._clock,
             randomness=self._randomness,
         )
-        if (kept := self._kept(member.party)) is not None:
-            member.keep_in(kept)
+        if (checkpoint := self._checkpoint(member.party)) is not None:
+            member.attach_checkpoint(checkpoint)
         with self._lock:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
             return self._run(member)
@@ -160,12 +160,12 @@ class PartyManager:
             genesis,
             clock=self._clock,
             randomness=self._randomness,
-            kept=self._kept(party),
+            checkpoint=self._checkpoint(party),
         )
 
-    def _kept(self, party: bytes) -> KeptFile | None:
+    def _checkpoint(self, party: bytes) -> CheckpointFile | None:
         path = self._path(party)
-        return None if path is None else KeptFile(path.with_suffix(".kept"), party)
+        return None if path is None else CheckpointFile(path.with_suffix(".checkpoint"), party)
 
     @contextmanager
     def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
@@ -252,7 +252,7 @@ class PartyManager:
         if running is not None:
             running.close()
         if member is not None:
-            member.keep()
+            member.save_checkpoint()
 
     def pause(self, party: bytes) -> None:
         """Close a party until `resume`, also across restarts."""
@@ -275,8 +275,8 @@ class PartyManager:
             running.delete()
         elif (path := self._path(party)) is not None:
             delete_file(path)
-        if (kept := self._kept(party)) is not None:
-            kept.delete()
+        if (checkpoint := self._checkpoint(party)) is not None:
+            checkpoint.delete()
 
     def close(self) -> None:
         """Close all parties, and the blob store if this manager opened it."""

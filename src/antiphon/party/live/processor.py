@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from antiphon.core.errors import DamagedItems, InvalidInput, MissingBlob, MissingBlocks, PartyPaused
+from antiphon.core.errors import DamagedItems, FeedRetired, InvalidInput, MissingBlob, MissingBlocks, PartyPaused
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -449,7 +449,16 @@ class PartyProcessor:
         return lane
 
     def _check_delivered(self, feed: bytes) -> None:
-        """Raise `MissingBlocks` before a write to a feed whose own last blocks wait for others."""
+        """Raise `MissingBlocks` before a write to a feed whose own last blocks wait for others.
+
+        If a final epoch holds another branch of the feed, what is here never continues it: the feed is retired.
+        """
+        if self.engine.delivery.lanes[feed].other_branch:
+            self.store.retire(feed)
+            raise FeedRetired(
+                f"party {self.key.short}: this device must not write its feed {feed.hex()[:8]} any more, as a final "
+                "epoch holds another branch of it; open the party again, which opens a new feed"
+            )
         blocked = self.engine.delivery.blocked_at(feed)
         if blocked is not None and blocked.waits_for is not None:
             raise MissingBlocks(

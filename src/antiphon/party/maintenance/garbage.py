@@ -114,7 +114,7 @@ def _mark(
 def _snapshots(party: PartyProcessor, machine: PartyMachine, earlier: int | None) -> tuple[list[Cid], list[Cid]]:
     """Return the snapshot roots of the epochs that are kept, and of those that are proposed."""
     with party.locked() as engine:
-        engine.authority.refresh()
+        engine.authority.look()
         chain, base = machine.epochs(), engine.base
         first = 0
         if base is not None and earlier is not None:

@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.sightings import Sightings
-from antiphon.core.timeframe import Timeframe
 from antiphon.party.engine.ports import AuthorRun, BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings
 from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 
-FORMAT = "antiphon.items.6"
+FORMAT = "antiphon.items.7"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
@@ -237,7 +236,7 @@ class ItemStore:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._put
-                self._put(Save())
+                self._settle()
                 self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?)", (self._part,))
                 if self.index is not None:
                     self._db.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (self._part,))
@@ -253,6 +252,7 @@ class ItemStore:
             raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
 
     def _put(self, save: Save) -> None:
+        """Write a part of a transaction. Its rows are dropped as soon as they are written, since they may be long."""
         run = self._db.executemany
         # Only with the rows that replace them: a crash must not leave the store without an item.
         forgotten = self._forgotten.intersection(row.id for row in save.rows) if self._forgotten else set()
@@ -268,10 +268,11 @@ class ItemStore:
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
         self._insert("items", rows, _RENEW_ITEM)
+        described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
         del rows, columns  # the index takes memory of its own
-        if self.index is not None and (save.rows or forgotten):
-            described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
-            self._moved += self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
+        save.rows.clear()
+        if self.index is not None and described:
+            self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])
         self._put_base(save)
         cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
@@ -298,7 +299,7 @@ class ItemStore:
                 question = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608
                 self._db.executemany(question, [(item,) for item in save.gone])
             if self.index is not None:
-                self._moved += self.index.put((item, None) for item in save.gone)
+                self.index.put((item, None) for item in save.gone)
         if save.base is not None:
             data = u64(save.base.number) + save.base.snapshot + bytes((save.base.whole,))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (_checked(data, b"base"),))
@@ -307,8 +308,13 @@ class ItemStore:
 
     def moved(self) -> list[bytes]:
         """Take the items whose parent has changed since the last call, by claims of other items."""
+        self._settle()
         moved, self._moved = self._moved, []
         return moved
+
+    def _settle(self) -> None:
+        if self.index is not None:
+            self._moved += self.index.settle()
 
     def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
         """Maintain an index from now on. True if it is current; else it is empty, or not attached with `only_known`."""
@@ -391,11 +397,7 @@ def encode_lane(lane: LaneState) -> bytes:
     """Encode the saved state of a lane, without feed and number."""
     fault = lane.fault.encode()
     parts = [u64(lane.position), u64(lane.lamport), lane.hash, u64(lane.base), u64(lane.base_lamport)]
-    parts += [u32(len(fault)), fault, u32(len(lane.segments))]
-    for start, seen in lane.segments.steps():
-        frame = Timeframe(seen).encode()
-        parts += [u64(start), u32(len(frame)), frame]
-    parts.append(u32(len(lane.voids)))
+    parts += [u32(len(fault)), fault, lane.segments.encode(), u32(len(lane.voids))]
     for void in lane.voids:
         reason = void.reason.encode()
         parts += [u64(void.start), u64(void.stop), u32(len(reason)), reason]
@@ -411,11 +413,7 @@ def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
     position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
     base, base_lamport = reader.u64(), reader.u64()
     fault = _text(reader.take(reader.u32()))
-    segments = Sightings(
-        (reader.u64(), Timeframe.decode(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))
-    )
-    if any(before >= after for before, after in pairwise(segments.starts)):
-        raise BadEncoding(f"the state of feed {feed.hex()[:8]}: its segments do not ascend")
+    segments = Sightings.decode(reader)
     voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
     authors = [AuthorRun(reader.u64(), reader.u64(), reader.take(reader.u32())) for _ in range(_bounded(reader.u32()))]
     reader.done()

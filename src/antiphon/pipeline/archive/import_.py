@@ -32,7 +32,7 @@ from antiphon.core.errors import (
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import Kind
+from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, begins_control
 from antiphon.feed.store.lock import sync_folder
@@ -234,9 +234,9 @@ class _Import:
             while some := list(islice(spans, SPANS_AT_ONCE)):
                 store.ingest_all(some, base)
             fork = self.feeds.fork(record.feed)
-            if fork is not None:
+            if fork is not None and Fork.decode(fork).seq < record.length:
                 self._take_fork(store, record, fork)
-            self._take_branches(store, record)
+            self._take_branches(store, record)  # if two of them part beyond the history, they show the fork
             _compare(store.record(record.feed), record)
         except Equivocation as error:  # the rows are of two histories of the feed
             raise BadEncoding(f"feed {record.feed.hex()[:8]}, block {error.seq}: {error}") from None
@@ -329,8 +329,8 @@ def _covered(authority: PartyAuthority, blobs: Blobs, party: bytes) -> Covered:
 
 
 def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> EpochBase | None:
-    epoch = None if authority is None else authority.final_epoch()
-    if epoch is None:
+    epochs = () if authority is None else authority.final_epochs()
+    if authority is None or not epochs or not authority.trusts(epoch := epochs[-1]):
         return None
     try:
         base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
@@ -344,11 +344,10 @@ def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> Epoch
 
 def _compare(made: FeedRecord, told: FeedRecord) -> None:
     """Refuse a feed whose imported record differs from the archived one, its end and the reason for it included."""
-    wrong = [
-        name
-        for name in ("start", "length", "hash", "lamport", "signature", "end", "why")
-        if getattr(made, name) != getattr(told, name)
-    ]
+    names = ["start", "length", "hash", "lamport", "signature", "end", "why"]
+    if told.end == NO_END and made.end > told.length:
+        names = names[:-2]  # branches that part beyond the archived history
+    wrong = [name for name in names if getattr(made, name) != getattr(told, name)]
     if wrong:
         raise BadEncoding(f"feed {told.feed.hex()[:8]}: its record contradicts its blocks: {', '.join(wrong)}")
 

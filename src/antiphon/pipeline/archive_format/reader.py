@@ -162,6 +162,7 @@ class ArchiveTables:
         self._files = ParquetFiles(folder, self.manifest.spans, SPANS)
         self._spans: OrderedDict[RowPosition, Span] = OrderedDict()
         self._verified: set[RowPosition] = set()
+        self._branches: dict[bytes, dict[bytes, Span]] = {}  # by feed and hash of a block, once they are asked for
 
     # -- records
 
@@ -193,6 +194,13 @@ class ArchiveTables:
 
     def branch_start(self, feed: bytes) -> Span | None:
         return next((span for span in self.branches(feed) if span.first == 0), None)
+
+    def branch_with(self, feed: bytes, seq: int, hash_: bytes) -> Span | None:
+        if feed not in self._branches:
+            found = list(self.branches(feed))
+            self._branches[feed] = {span.hash_at(at): span for span in found for at in range(span.first, span.end)}
+        span = self._branches[feed].get(hash_)
+        return span if span is not None and span.first <= seq < span.end and span.hash_at(seq) == hash_ else None
 
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
         """The last timeframe entry for each feed that the archived blocks of this feed have seen."""

@@ -23,25 +23,39 @@ from antiphon.query.facts import Facts
 from antiphon.query.packed_json import pack, unpack
 
 Claims = tuple[tuple[Stamp, bytes], ...]
+Encoded = bytes | memoryview
 _VALUE = 3  # its index in the list
-_NO_VALUE = pack(None)
 _CLAIM = struct.Struct("<Q32sQ?16s")  # lamport, feed, seq, has a parent, parent
 _U32_SIZE = 4
+_LONG = 1 << 16  # bytes of a value that is stored after the other fields, so that it need not be read with them
+_APART = b"\0"  # what facts with such a value begin with; JSON does not
+_NO_VALUE = b"null"
 _new = tuple.__new__  # half the price of calling the class
 
 
 def encode_facts(facts: Facts) -> bytes:
     """Encode facts. Equal facts of equal models have equal bytes, so that an unchanged item is recognised."""
     claims = _encode_claims(facts.claims)
-    return u32(len(claims)) + claims + _encode_fields(facts, pack(facts.value))
+    value = pack(facts.value).encode()
+    parts: tuple[bytes, ...]
+    if len(value) < _LONG:
+        parts = (_fields_text(facts, value),)
+    else:
+        fields = _fields_text(facts, _NO_VALUE)
+        parts = _APART, u32(len(fields)), fields, value
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return b"".join((u32(len(claims)), claims, u32(checksum), *parts))
 
 
 def encode_rest(facts: Facts) -> bytes:
     """Encode all but claims and value, for callers that store these elsewhere: see `decode_rest`."""
-    return _encode_fields(facts, _NO_VALUE)
+    fields = _fields_text(facts, _NO_VALUE)
+    return u32(zlib.crc32(fields)) + fields
 
 
-def _encode_fields(facts: Facts, value: str) -> bytes:
+def _fields_text(facts: Facts, value: bytes) -> bytes:
     rest = pack(
         [
             facts.type,
@@ -57,13 +71,12 @@ def _encode_fields(facts: Facts, value: str) -> bytes:
         ]
     )
     # The value is encoded apart, since only the value can be long.
-    data = f'["{facts.id.hex()}",{_model(facts.model, facts.version)},{value},{rest[1:]}'.encode()
-    return u32(zlib.crc32(data)) + data
+    return b'["%b",%b,%b,%b' % (facts.id.hex().encode(), _model(facts.model, facts.version), value, rest[1:].encode())
 
 
 @lru_cache(maxsize=1 << 10)
-def _model(name: str, version: int) -> str:
-    return pack([name, version])[1:-1]
+def _model(name: str, version: int) -> bytes:
+    return pack([name, version])[1:-1].encode()
 
 
 def _encode_claims(claims: Claims) -> bytes:
@@ -94,10 +107,11 @@ def decode_both(before: bytes, after: bytes) -> tuple[Claims, Claims]:
     return found[: len(before) // _CLAIM.size] if shared else decode_claims(before), found
 
 
-def apart(encoded: bytes) -> tuple[bytes, bytes]:
-    """Split encoded facts into the two stored parts: the claims, and the rest."""
-    size = int.from_bytes(encoded[:_U32_SIZE], "little")
-    return encoded[_U32_SIZE : _U32_SIZE + size], encoded[_U32_SIZE + size :]
+def apart(encoded: bytes) -> tuple[bytes, Encoded]:
+    """Split encoded facts into the two stored parts: the claims, and the rest, which is not copied if it is long."""
+    end = _U32_SIZE + int.from_bytes(encoded[:_U32_SIZE], "little")
+    rest = encoded[end:] if len(encoded) < _LONG else memoryview(encoded)[end:]
+    return encoded[_U32_SIZE:end], rest
 
 
 def decode_facts(encoded: bytes, parent: bytes = b"") -> Facts:
@@ -106,11 +120,19 @@ def decode_facts(encoded: bytes, parent: bytes = b"") -> Facts:
     return decode_parts(data, claims, parent)
 
 
-def decode_parts(data: bytes, claims: bytes | Claims = b"", parent: bytes = b"") -> Facts:
-    """Read facts from the two parts; without claims where the caller does not use them, or with decoded ones."""
+def decode_parts(data: Encoded, claims: bytes | Claims = b"", parent: bytes = b"") -> Facts:
+    """Read facts from the two parts; without claims where the caller does not use them, or with decoded ones.
+
+    A long value is read when it is first used: most changes concern no query that reads it.
+    """
     try:
         known = claims if isinstance(claims, tuple) else decode_claims(claims) if claims else ()
-        return _facts(_fields(data), known, parent)
+        if not _is_apart(data):
+            return _facts(_fields(data), known, parent)
+        fields, value = _fields_and_value(data)
+        facts = _facts(fields, known, parent)
+        facts.read_later(partial(_read_value, value))
+        return facts
     except (BadEncoding, InvalidInput, ValueError, TypeError, AttributeError) as error:
         raise _damaged(error) from None
 
@@ -126,19 +148,41 @@ def decode_rest(data: bytes, value: str | None) -> Facts:
         raise _damaged(error) from None
 
 
-def decode_value(data: bytes) -> Value:
+def decode_value(data: Encoded) -> Value:
     """Read only the value, at half the cost."""
     try:
-        return _fields(data)[_VALUE]
+        return _read_value(_fields_and_value(data)[1]) if _is_apart(data) else _fields(data)[_VALUE]
     except (BadEncoding, ValueError, TypeError, LookupError) as error:
         raise _damaged(error) from None
 
 
-def _fields(data: bytes) -> Any:
-    text = data[4:]
-    if u32(zlib.crc32(text)) != data[:4]:
+def _read_value(encoded: memoryview) -> Value:
+    try:
+        return unpack(str(encoded, "utf-8"))
+    except (BadEncoding, ValueError) as error:
+        raise _damaged(error) from None
+
+
+def _is_apart(data: Encoded) -> bool:
+    """True if the value follows the other fields, because it is long."""
+    return data[_U32_SIZE : _U32_SIZE + 1] == _APART
+
+
+def _fields_and_value(data: Encoded) -> tuple[Any, memoryview]:
+    """Read all fields but the value, and return the encoded value."""
+    view = memoryview(data)[_U32_SIZE:]
+    if u32(zlib.crc32(view)) != data[:_U32_SIZE]:
         raise BadEncoding("their checksum is another")
-    return unpack(text.decode())
+    begin = len(_APART) + _U32_SIZE
+    end = begin + int.from_bytes(view[len(_APART) : begin], "little")
+    return unpack(str(view[begin:end], "utf-8")), view[end:]
+
+
+def _fields(data: Encoded) -> Any:
+    text = data[_U32_SIZE:]
+    if u32(zlib.crc32(text)) != data[:_U32_SIZE]:
+        raise BadEncoding("their checksum is another")
+    return unpack(str(text, "utf-8"))
 
 
 def _damaged(error: Exception) -> DamagedItems:

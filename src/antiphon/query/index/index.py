@@ -5,6 +5,7 @@
 >>> index.create()
 >>> facts = [Facts(bytes([n]) * 16, "object", 1, {"size": n}) for n in (3, 1, 2)]
 >>> index.put((each.id, encode_facts(each)) for each in facts)
+>>> index.settle()
 []
 >>> [found.hex()[:2] for found in index.run(Query(prop("size") >= 2)).ids]
 ['02', '03']
@@ -46,6 +47,9 @@ class ItemIndex:
         self._db = db
         self._columns = Columns(db)
         self._prepared = Prepared(self._columns)
+        self._unsettled: set[bytes] = set()  # items whose parents are not written yet
+        self._seen: set[bytes] = set()  # items that were put since parents were settled
+        self._named: set[bytes] = set()  # items whose references changed with them
 
     # -- writing
 
@@ -63,20 +67,27 @@ class ItemIndex:
         """The encoded facts of a live item, for `put`."""
         return encode_facts(facts_of(item))
 
-    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
+    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Write items with their encoded facts, None for a removed one; in the caller's transaction, if there is one.
 
-        Returns the ids of other items whose parent or references changed with them.
+        Parents are right after the next `settle`, which belongs into the same transaction.
         """
-        seen: set[bytes] = set()
-        moved: set[bytes] = set()
         with tables.guarded():
             slots = self._columns.for_writing()
             for some in _chunks(rows, _PUT_AT_ONCE):
                 latest = dict(some)
-                seen.update(latest)
-                moved |= update.put(self._db, slots, latest)
-        return sorted(moved - seen)
+                self._seen.update(latest)
+                self._named |= update.put(self._db, slots, latest, self._unsettled)
+
+    def settle(self) -> list[bytes]:
+        """Write the parents that follow from the claims of all items that were put since the last call.
+
+        Returns the ids of other items whose parent or references changed with them.
+        """
+        seen, named, unsettled = self._seen, self._named, self._unsettled
+        self._seen, self._named, self._unsettled = set(), set(), set()
+        with tables.guarded():
+            return sorted((update.settle_parents(self._db, unsettled) | named) - seen)
 
     # -- reading
 

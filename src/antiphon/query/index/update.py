@@ -1,7 +1,8 @@
 """Write changed items into the tables of the item index, only the rows and columns that differ.
 
-First all changed items are read and compared, with the items that name a forked item. Then the parents are settled, and
-the rows of each table are written together.
+First all changed items are read and compared, with the items that name a forked item. Then the rows of each table are
+written together. Parents in cycles follow from the claims of all members, so they are settled once for all items of a
+transaction (`settle_parents`): a save that puts a large cycle in parts would otherwise settle it for each part.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import components, settle
-from antiphon.query.codec.facts import apart, decode_both, decode_claims, decode_parts
+from antiphon.query.codec.facts import Encoded, apart, decode_both, decode_claims, decode_parts
 from antiphon.query.facts import CREATED_MS_MAX, Facts
 from antiphon.query.forks import Forks, fork_in
 from antiphon.query.index.columns import PUT_WORDS, elements
@@ -34,12 +35,14 @@ class Change(NamedTuple):
     before: Facts | None
     after: Facts | None
     columns: Sequence[Any]  # before
-    data: bytes | None
+    data: Encoded | None
     claims: bytes | None  # None: unchanged, and left out of both facts
 
 
-def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> set[bytes]:
-    """Write these items; return the items whose parent or references changed."""
+def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None], unsettled: set[bytes]) -> set[bytes]:
+    """Write these items; return the items whose references changed. Items whose parents must be settled later are added
+    to `unsettled`.
+    """
     forks = StoredForks(db)
     changes = _changes(db, slots, rows, whole=bool(forks))
     if not forks and any(change.after is not None and change.after.forked_to for change in changes):
@@ -55,9 +58,7 @@ def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -
             change._replace(before=_led(forks, change.before), after=_led(later, change.after))
             for change in [*changes, *_same(db, slots, sorted(named))]
         ]
-    parents = _settle(db, changes, forks, later)
-    moved = _move(db, parents, {_id(change) for change in changes})
-    _put_docs(db, slots, changes, parents)
+    _put_docs(db, slots, changes, _put_claims(db, changes, forks, later, unsettled))
     _put_facts(db, changes)
     _put_edges(db, changes)
     _put_members(db, slots, changes)
@@ -65,7 +66,7 @@ def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -
         _put_words(db, changes)
     if forks or later:
         later.save()
-    return moved | named
+    return named
 
 
 def _id(change: Change) -> bytes:
@@ -86,7 +87,10 @@ def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | Non
     found: list[Change] = []
     for item, encoded in rows.items():
         old = stored.get(item)
-        claims, data = (b"", None) if encoded is None else apart(encoded)
+        claims: bytes = b""
+        data: Encoded | None = None
+        if encoded is not None:
+            claims, data = apart(encoded)
         if old is None:
             if data is not None:
                 found.append(Change(following, None, decode_parts(data, claims), (), data, claims))
@@ -170,10 +174,15 @@ def _columns(facts: Facts, slots: Slots) -> list[Column]:
 Claims = Sequence[tuple[Stamp, bytes]]
 
 
-def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: Forks) -> dict[bytes, bytes]:
-    """The new parents of all items whose parent may have changed: see `hierarchy.settle`.
+def _put_claims(
+    db: sqlite3.Connection, changes: list[Change], forks: Forks, later: Forks, unsettled: set[bytes]
+) -> dict[bytes, bytes]:
+    """Write the claims of items. Return the parents of those that no item claims, which are thus in no cycle.
 
-    New claims can only merge cycles. Where claims are removed, the members of the former cycles are settled too.
+    The others of these items are unsettled: a later part of the transaction may change who claims them. A later claim
+    that closes a cycle is that of an item which is claimed then. New claims can only merge cycles. Where claims are
+    removed, the members of the former cycles are unsettled too. An earlier part may have split such a cycle; then all
+    of its members are in `unsettled` already.
     """
     claiming = [change for change in changes if change.claims is not None]
     before = {_id(change): forks.led_claims(change.before.claims) if change.before else () for change in claiming}
@@ -187,9 +196,17 @@ def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: 
     gone, new = (_named_by(changed, one, other) for one, other in ((before, after), (after, before)))
     db.executemany("DELETE FROM claims WHERE parent = ? AND child = ?", gone)
     db.executemany("INSERT INTO claims VALUES (?, ?)", new)
-    entangled = _claimed(db, changed) | apart  # an item that is claimed by none is in no cycle
-    parents = {item: after[item][-1][1] if after[item] else b"" for item in changed - entangled}
-    return parents | settle(entangled, _claims_of(db, after, later))
+    waiting = _claimed(db, changed) | apart
+    unsettled |= waiting
+    return {item: after[item][-1][1] if after[item] else b"" for item in changed - waiting}
+
+
+def settle_parents(db: sqlite3.Connection, unsettled: set[bytes]) -> set[bytes]:
+    """Write the parents of unsettled items, and of all in a cycle with them: see `hierarchy.settle`.
+
+    Returns the items whose parent is another than the one written.
+    """
+    return _move(db, settle(unsettled, _claims_of(db, {}, StoredForks(db)))) if unsettled else set()
 
 
 def _named_by(items: set[bytes], claims: Mapping[bytes, Claims], others: Mapping[bytes, Claims]) -> Iterator[Row]:
@@ -230,11 +247,11 @@ def claims_in(db: sqlite3.Connection, item: bytes) -> Claims:
     return () if row is None else decode_claims(row[0])
 
 
-def _move(db: sqlite3.Connection, parents: dict[bytes, bytes], changed: set[bytes]) -> set[bytes]:
-    """Write the parents of items that are otherwise unchanged; return those whose parent changed."""
+def _move(db: sqlite3.Connection, parents: dict[bytes, bytes]) -> set[bytes]:
+    """Write the parents of items; return those whose parent changed."""
     moved: set[bytes] = set()
     for item, parent in parents.items():
-        row = None if item in changed else db.execute("SELECT parent FROM docs WHERE id = ?", (ref(item),)).fetchone()
+        row = db.execute("SELECT parent FROM docs WHERE id = ?", (ref(item),)).fetchone()
         if row is not None and row[0] != _ref(parent):
             db.execute("UPDATE docs SET parent = ? WHERE id = ?", (_ref(parent), ref(item)))
             moved.add(item)
@@ -275,12 +292,23 @@ def _put_facts(db: sqlite3.Connection, changes: list[Change]) -> None:
     gone = [(change.n,) for change in changes if change.after is None]
     db.executemany("DELETE FROM docs WHERE n = ?", gone)
     db.executemany("DELETE FROM facts WHERE n = ?", gone)
-    new = [(change.data, change.claims, change.n) for change in changes if change.before is None]
+    long = [change for change in changes if isinstance(change.data, memoryview)]
+    new = [(_parameter(change.data), change.claims, change.n) for change in changes if change.before is None]
     db.executemany("INSERT INTO facts (data, claims, n) VALUES (?, ?, ?)", new)
     kept = [change for change in changes if change.before is not None and change.after is not None]
-    db.executemany("UPDATE facts SET data = ? WHERE n = ?", [(change.data, change.n) for change in kept])
+    db.executemany("UPDATE facts SET data = ? WHERE n = ?", [(_parameter(change.data), change.n) for change in kept])
+    for n, data in [(change.n, change.data) for change in long]:
+        assert data is not None
+        db.execute("UPDATE facts SET data = zeroblob(?) WHERE n = ?", (len(data), n))
+        with db.blobopen("facts", "data", n) as blob:
+            blob.write(data)
     claims = [(change.claims, change.n) for change in kept if change.claims is not None]
     db.executemany("UPDATE facts SET claims = ? WHERE n = ?", claims)
+
+
+def _parameter(data: Encoded | None) -> bytes | None:
+    """Return facts as an SQL parameter; empty for long ones, which are written in place."""
+    return data if isinstance(data, bytes) else b""
 
 
 def _put_edges(db: sqlite3.Connection, changes: list[Change]) -> None:

@@ -46,7 +46,7 @@ def runaway_data(foe: Attacker) -> None:
 def _run_away(foe: Attacker, forked: bytes) -> None:
     """Claim in another feed that blocks beyond a fork lifted the lamport by all that one step once might."""
     item = foe.an_object() or bytes(16)
-    writer = _second_feed(foe, FeedKind.DATA)
+    writer = second_feed(foe, FeedKind.DATA)
     length = foe.peer.store.record(forked).length
     known = {entry.feed: entry for entry in foe.peer.member.machine.entries()}
     spans = []
@@ -93,7 +93,7 @@ def wrong_places(foe: Attacker) -> None:
         Entry(other.feed, other.length + foe.chance.randint(0, 3), other.lamport, other.hash),
         Entry(other.feed, last.seq, last.lamport, last.hash),
     ]
-    writer = _second_feed(foe, FeedKind.DATA)
+    writer = second_feed(foe, FeedKind.DATA)
     known = {entry.feed: entry for entry in foe.peer.member.machine.entries()}
     lie = foe.chance.choice(lies)
     # It may count: inside the cut of an epoch, an entry counts by its lamport alone.
@@ -104,7 +104,7 @@ def too_many_feeds(foe: Attacker) -> None:
     """Admit more data feeds than a device may have, and write to some."""
     item = foe.an_object() or bytes(16)
     for _ in range(foe.chance.randint(9, 40)):
-        writer = _second_feed(foe, FeedKind.DATA)
+        writer = second_feed(foe, FeedKind.DATA)
         if foe.chance.random() < 0.3:
             seen = foe.peer.member.machine.entries()
             foe.push(foe.names(), *writer.extend([foe.setting(item, "from one feed of many")], seen=seen))
@@ -136,7 +136,7 @@ def two_models(foe: Attacker) -> None:
 
     Others write to what each of them holds.
     """
-    writer = _second_feed(foe, FeedKind.DATA)
+    writer = second_feed(foe, FeedKind.DATA)
     seen, nonce, names = foe.peer.member.machine.entries(), foe.chance.randbytes(16), foe.names()
     lamport = 1 + max(entry.lamport for entry in seen)
     half, first = max(1, len(names) // 2), b""
@@ -170,7 +170,7 @@ def _end_data(foe: Attacker) -> None:
 
 def much_seen(foe: Attacker) -> None:
     """Let two control feeds refer to each other in every block: what each block has seen must not be copied."""
-    other, control = _second_feed(foe, FeedKind.CONTROL), foe.peer.member.control
+    other, control = second_feed(foe, FeedKind.CONTROL), foe.peer.member.control
     if control is None:
         return
     for _ in range(foe.chance.randint(10, 60)):
@@ -183,7 +183,7 @@ def much_seen(foe: Attacker) -> None:
     foe.peer.member.refresh()
 
 
-def _second_feed(foe: Attacker, kind: FeedKind) -> SpanWriter:
+def second_feed(foe: Attacker, kind: FeedKind) -> SpanWriter:
     """Open another feed of this device: a control feed admits itself, a data feed is admitted in the control feed."""
     me, device, pair = foe.peer.identity.pair, foe.peer.device.pair, foe.key()
     writer = foe.stranger(pair)

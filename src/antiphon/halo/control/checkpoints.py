@@ -1,119 +1,123 @@
-"""`Keeping`: lets a party state machine go without the acts that give nobody anything, live and at the next opening.
+"""`Checkpoints`: lets a party machine go without the acts that give nobody anything, live and at the next opening.
 
 A machine *sets aside* barren acts: their values and blocks are let go, and columns are kept of them (`BarrenActs`).
-What is kept of a control feed (`KeptLane`) is saved; the next opening begins there, and reads only the other acts.
+A checkpoint of a control feed (`LaneCheckpoint`) is saved; the next opening begins there, and reads the other acts.
 docs/design/parties.md has the rule, and why no answer changes by it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from antiphon.core.codec import Reader
+from antiphon.core.sightings import Sightings
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Flag
-from antiphon.halo.acts.act import Act, Place, advance, read_history
-from antiphon.halo.acts.barren_acts import GRANTS, NO_SEQS, BarrenActs, BarrenKind, row_of
+from antiphon.halo.acts.act import Act, read_history
+from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
 from antiphon.halo.control.control_lane import ControlLane
-from antiphon.halo.control.kept_lane import KeptAdmissions, KeptLane, is_plain
+from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint, is_plain
 from antiphon.halo.credentials.claims import Continuation, FeedAdmission, GroupAdmission, MemberAdmission, Policy
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.barren import is_barren
+from antiphon.halo.rights.barren import is_barren, spent_kind
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
 
 Source = Callable[[bytes, int, int], Sequence[Block]]  # the blocks [start, stop) of a feed's history
-FEW = 32  # acts that are not worth keeping: to read them again costs little
+FEW = 32  # acts that are not worth a checkpoint: to read them again costs little
 _MANY = 256  # acts that are worth looking at, while the party is open
 _AT_ONCE = 256  # blocks that are looked at together to find the ends of a batch
-_GROWTH = 4  # a look goes over all acts that count: it waits until a fourth more are barren
+NOTHING = Timeframe()
+_GROWTH = 4  # a look judges all acts that are held: it waits until a fourth more have come, and a fourth are barren
 
 
 @dataclass(slots=True)
-class Swept:
+class Sweep:
     """Findings of a look for barren acts."""
 
     gone: set[bytes] = field(default_factory=set)  # hashes of the blocks of acts that are set aside now
     moved: bool = False  # these, or others that were and count again
 
 
-class Keeping:
+class Checkpoints:
     """The barren acts of one party machine. Without a source of blocks it lets nothing go."""
 
     def __init__(self, machine: PartyMachine, lanes: Mapping[bytes, ControlLane]) -> None:
         self._machine = machine
         self._lanes = lanes
         self.source: Source | None = None
-        self._offered: dict[bytes, KeptLane] = {}
+        self._offered: dict[bytes, LaneCheckpoint] = {}
         self._suspects: dict[bytes, list[int]] = {}  # by feed: acts that are void now, and may be so for ever
         self._batch: tuple[bytes, int, list[Act]] = (b"", 0, [])  # the last one that was read again: feed, start, acts
         self._saved = 0  # acts in what was offered or taken last
 
     # -- at the next opening
 
-    def offer(self, kept: Mapping[bytes, KeptLane], source: Source) -> None:
-        """Take what was kept, to begin control feeds with, and where their blocks are."""
-        self._offered, self.source = dict(kept), source
-        self._saved = sum(len(lane.barren) + len(lane.admissions.numbers) for lane in kept.values())
+    def offer(self, saved: Mapping[bytes, LaneCheckpoint], source: Source) -> None:
+        """Take checkpoints, to begin control feeds with, and where their blocks are."""
+        self._offered, self.source = dict(saved), source
+        self._saved = sum(map(len, saved.values()))
 
     def withdraw(self) -> None:
         """Offer no more: from now on, others wait for single blocks of control feeds by their hashes."""
         self._offered.clear()
 
-    def begin(self, record: FeedRecord) -> ControlLane | None:
-        """Return a lane that begins with what was kept of a feed; None if the feed holds other blocks than that."""
-        kept, machine = self._offered.pop(record.feed, None), self._machine
-        if kept is None or self.source is None or machine.has(record.feed):
+    @property
+    def offered(self) -> Collection[bytes]:
+        """The feeds whose checkpoints were offered, and not used yet."""
+        return self._offered.keys()
+
+    def restore(self, records: Mapping[bytes, FeedRecord]) -> list[tuple[ControlLane, list[Act]]]:
+        """Return lanes that begin with the checkpoints, each with its acts that count; none if a block is another.
+
+        Blocks in them have seen only each other, so all of them are delivered together.
+        """
+        offered, self._offered = self._offered, {}
+        tips = {feed: self._tip(saved, records.get(feed)) for feed, saved in offered.items()}
+        found = [(saved, tip) for feed, saved in offered.items() if (tip := tips[feed]) is not None]
+        if len(found) < len(offered):
+            self._saved = -FEW  # they are saved anew
+            return []
+        return [self._begin(saved, tip) for saved, tip in found]
+
+    def _tip(self, saved: LaneCheckpoint, record: FeedRecord | None) -> Block | None:
+        """Return the last block of a checkpoint; None if a feed holds another one there."""
+        if record is None or record.start or self.source is None:
             return None
-        if not kept.length <= min(record.valid_length, machine.common(record.feed)) or record.start:
+        if saved.length > min(record.valid_length, self._machine.common(saved.feed)):
             return None
-        last = self.source(record.feed, kept.length - 1, kept.length)[0]
-        if last.hash != kept.hash or last.flags & Flag.MORE:
-            return None
-        lane = ControlLane(record.feed, held=kept.length, tip=kept.hash, kept=kept, barren=kept.barren)
-        lane.heads, lane.steps = kept.heads.tolist(), kept.steps.tolist()
-        lane.swept = kept.length
+        tip = self.source(saved.feed, saved.length - 1, saved.length)[0]
+        return tip if tip.hash == saved.hash and not tip.flags & Flag.MORE else None
+
+    def _begin(self, saved: LaneCheckpoint, tip: Block) -> tuple[ControlLane, list[Act]]:
+        assert self.source is not None
+        lane = ControlLane(saved.feed, known=True, held=saved.length, tip=saved.hash)
+        lane.barren, lane.seen, lane.sweep_end = saved.barren, saved.seen, saved.length
         self._let_go(lane)
-        lane.blocks.extend([None] * kept.length)
-        lane.unread = kept.read()
-        for start, stop in _ranges(kept.needed(lane.unread)):
+        lane.blocks.extend([None] * saved.length)
+        ranges = list(_ranges(saved.live()))
+        for start, stop in ranges:
             for block in self.source(lane.feed, start, stop):
                 lane.blocks.put(block.seq, block)
                 if block.body is None:
                     lane.whole = min(lane.whole, _batch_start(lane, block.seq))
-        lane.blocks.put(last.seq, last)
-        return lane
-
-    def step(self, lane: ControlLane, authority: Authority) -> list[Act] | None:
-        """Deliver the next blocks of a lane of which something was kept; None if they wait for others."""
-        kept, start = lane.kept, lane.position
-        assert kept is not None
-        stop = kept.step(start)
-        for seq in _between(lane.heads, start, stop):
-            if not self._machine.passes(lane, lane.blocks[seq]):
-                return None
-        for seq in _between(lane.heads, start, stop):
-            advance(lane.seen, lane.blocks[seq])
-        acts = {act.stamp.seq: act for act in kept.admissions.between(lane.feed, lane.seen, start, stop)}
-        first, last = np.searchsorted(lane.unread, (start, stop))
-        for low, high in _ranges(lane.unread[first:last].tolist()):
-            acts |= {act.stamp.seq: act for act in self._acts(lane, low, high)}
-        if not start and lane.opening is not None:
-            acts[0] = replace(lane.opening, place=Place(lane.feed, 0, lane.seen.at(0)))
-        lane.acts.extend([acts.get(seq) for seq in range(start, stop)])
-        found = [act for _, act in sorted(acts.items())]
-        authority.add_range(found, kept.barren, start, stop)
-        if stop == kept.length:
-            lane.kept, lane.unread = None, NO_SEQS
-        return found
+        lane.blocks.put(tip.seq, tip)
+        lane.acts.extend([None] * saved.length)
+        acts = [act for start, stop in ranges for act in self._acts(lane, start, stop)]
+        acts += saved.admissions.between(lane.feed, lane.seen, 0, saved.length)
+        acts.sort(key=lambda act: act.stamp.seq)
+        for act in acts:
+            lane.acts.put(act.stamp.seq, act)
+        lane.opening = acts[0]
+        return lane, acts
 
     # -- reading what was let go
 
@@ -161,19 +165,21 @@ class Keeping:
 
     # -- in use
 
-    def fill(self, authority: Authority, lane: ControlLane, stop: int = NO_END) -> None:
-        """Let an authority have the acts of a history before `stop`."""
+    def fill(self, authority: Authority, lane: ControlLane, start: int = 0, stop: int = NO_END) -> None:
+        """Let an authority have the acts of a history in [start, stop)."""
         stop = min(stop, lane.position)
+        if start >= stop:
+            return
         if lane.barren is None:
-            authority.add(lane.acts.held(0, stop))
+            authority.add(lane.acts.held(start, stop))
         else:
-            acts = (act for act in lane.acts.held(0, stop) if act.stamp.seq not in lane.recalled)
-            authority.add_range(acts, lane.barren, 0, stop)
+            acts = (act for act in lane.acts.held(start, stop) if act.stamp.seq not in lane.recalled)
+            authority.add_range(acts, lane.barren, start, stop)
 
-    def inside(self, authority: Authority, control: Timeframe) -> None:
-        """Let an authority have the acts of histories in a control timeframe."""
+    def inside(self, authority: Authority, control: Timeframe, after: Timeframe = NOTHING) -> None:
+        """Let an authority have the acts of histories in a control timeframe, and not in another."""
         for feed, lane in self._lanes.items():
-            self.fill(authority, lane, control.get(feed, -1) + 1)
+            self.fill(authority, lane, after.get(feed, -1) + 1, control.get(feed, -1) + 1)
 
     def named(self, authority: Authority, lane: ControlLane, start: int = 0) -> Iterator[bytes]:
         """Yield the subjects of barren grants of a lane, from a block on, that name somebody: within the budget."""
@@ -193,13 +199,11 @@ class Keeping:
         return sum(len(lane.barren) for lane in self._lanes.values() if lane.barren is not None)
 
     def cut(self, lane: ControlLane, end: int) -> None:
-        """A history ends before what was known of it: forget what was kept beyond."""
+        """A history ends before what was known of it: forget what is beyond."""
         if lane.barren is not None:
-            known = end if lane.kept is None else min(end, lane.position)
-            lane.barren = BarrenActs.of(lane.feed, (row for row in lane.barren.rows() if row.seq < known))
+            lane.barren = lane.barren.before(end)
             self._let_go(lane)
-        lane.heads, lane.steps = _between(lane.heads, 0, end), _between(lane.steps, 0, end)
-        lane.swept, lane.kept = min(lane.swept, end), None
+        lane.sweep_end = min(lane.sweep_end, end)
         lane.recalled = {seq for seq in lane.recalled if seq < end}
         self._suspects[lane.feed] = _between(self._suspects.get(lane.feed, []), 0, end)
         self._batch = (b"", 0, [])
@@ -215,50 +219,49 @@ class Keeping:
                 continue
             until = self._seen_until(lane, feeds)
             fresh = [seq for seq in lane.aside() if seq >= until]
-            if not fresh and until >= lane.position and lane.kept is None:
+            if not fresh and until >= lane.position:
                 continue
             for start, stop in _ranges(fresh):
                 for act in lane.acts[start:stop]:
                     lane.acts.put(act.stamp.seq, act)
                     back.append(act)
-            if lane.kept is not None:  # the rest is read like any other
-                lane.swept, lane.kept = min(lane.swept, lane.position), None
-            lane.barren = BarrenActs.of(lane.feed, (row for row in lane.barren.rows() if row.seq < until))
+            lane.barren = lane.barren.before(until)
             lane.recalled = {seq for seq in lane.recalled if seq < until}
             self._let_go(lane)
         return back
 
     # -- setting aside
 
-    def sweep(self, least: int | None = None) -> Swept:
+    def sweep(self, least: int | None = None) -> Sweep:
         """Set barren acts aside, if at least so many are suspected. The machine then makes the rights anew."""
         machine = self._machine
         if self.source is None or not machine.stands_alone:
-            return Swept()
-        unseen = sum(lane.position - lane.swept for lane in self._lanes.values())
-        if least is None and unseen < _MANY:
-            return Swept()
+            return Sweep()
+        unseen = sum(lane.position - lane.sweep_end for lane in self._lanes.values())
+        held = sum(lane.position for lane in self._lanes.values()) - self.count
+        if least is None and unseen < max(_MANY, held // _GROWTH):
+            return Sweep()
         authority = machine.authority
         authority.settle()
         for lane in self._lanes.values():
             self._suspect(authority, lane)
         wanted = max(_MANY, self.count // _GROWTH) if least is None else least
         if sum(map(len, self._suspects.values())) < wanted:
-            return Swept()
+            return Sweep()
         generous = authority.untaken(generous=True)
-        swept = Swept()
+        sweep = Sweep()
         for lane in self._lanes.values():
-            self._set_aside(lane, authority, generous, swept)
-        return swept
+            self._set_aside(lane, authority, generous, sweep)
+        return sweep
 
     def _suspect(self, authority: Authority, lane: ControlLane) -> None:
         """Note the acts of a lane, since the last look, that are void now. Those in force are never barren."""
         if lane.feed != self._machine.genesis_feed:
-            fresh = (act for act in lane.acts.held(lane.swept, lane.position) if _is_void(authority, act))
+            fresh = (act for act in lane.acts.held(lane.sweep_end, lane.position) if _is_void(authority, act))
             self._suspects.setdefault(lane.feed, []).extend(act.stamp.seq for act in fresh)
-        lane.swept = max(lane.swept, lane.position)
+        lane.sweep_end = max(lane.sweep_end, lane.position)
 
-    def _set_aside(self, lane: ControlLane, authority: Authority, generous: Authority, swept: Swept) -> None:
+    def _set_aside(self, lane: ControlLane, authority: Authority, generous: Authority, sweep: Sweep) -> None:
         until = self._seen_until(lane)
         suspects = self._suspects.pop(lane.feed, [])
         later = [seq for seq in suspects if seq >= until]
@@ -267,17 +270,21 @@ class Keeping:
         again = {seq for seq in lane.recalled if seq < until}
         acts = [lane.acts[seq] for seq in sorted(again.union(suspects)) if seq < until]
         gone = {act.stamp.seq for act in acts if is_barren(authority, generous, act)}
+        rest = [act for act in acts if act.stamp.seq not in gone]
+        spent = {act.stamp.seq: kind for act in rest if (kind := spent_kind(authority, generous, act)) is not None}
+        gone |= spent.keys()
         others = (act for act in lane.acts.held() if act.continued and act.stamp.seq not in gone)
         parts = {seq for act in others for seq in range(act.stamp.seq + 1, _end(act))}  # of acts that stay
         fresh = [act for act in acts if act.stamp.seq in gone and act.stamp.seq not in parts]
         if not fresh and not again:
             return
         rows = {} if lane.barren is None else {row.seq: row for row in lane.barren.rows()}
-        swept.gone |= {act.hash for act in fresh}
-        swept.moved = True
+        sweep.gone |= {act.hash for act in fresh}
+        sweep.moved = True
         for seq in again:
             rows.pop(seq, None)
-        rows |= {act.stamp.seq: row_of(act, repeated=_repeats(authority, act)) for act in fresh}
+        for act in fresh:
+            rows[act.stamp.seq] = row_of(act, repeated=_repeats(authority, act), spent=spent.get(act.stamp.seq))
         lane.barren = BarrenActs.of(lane.feed, (rows[seq] for seq in sorted(rows)))
         lane.recalled -= again
         self._let_go(lane)
@@ -291,10 +298,9 @@ class Keeping:
 
         It may have seen a branch. What follows a missing body does not count as history: the body may come.
         """
-        for start, seen in lane.seen.steps():
-            if any(seq >= self._whole(feed) for feed, seq in seen.items() if feeds is None or feed in feeds):
-                return min(start, lane.whole)
-        return min(lane.position, lane.whole)
+        wanted = (feed for feed in lane.seen.feeds() if feeds is None or feed in feeds)
+        found = (lane.seen.first_seeing(feed, self._whole(feed)) for feed in wanted)
+        return min(lane.position, lane.whole, *(seq for seq in found if seq is not None))
 
     def _whole(self, feed: bytes) -> int:
         lane = self._lanes.get(feed)
@@ -302,24 +308,42 @@ class Keeping:
 
     # -- to be saved
 
-    def kept(self) -> list[KeptLane] | None:
-        """Return what is worth keeping of each control feed; None if it is little more than was saved before."""
-        found, count = [], 0
-        for lane in self._lanes.values():
-            if lane.feed == self._machine.genesis_feed or not lane.position or lane.kept is not None:
-                continue
-            barren = lane.barren or BarrenActs.of(lane.feed, ())
-            plain = [act for act in lane.acts.held() if is_plain(act) and act.stamp.seq not in lane.recalled]
-            if len(barren) + len(plain) >= FEW:
-                last = lane.blocks[lane.position - 1]
-                kept = KeptAdmissions.of(plain)
-                heads, steps = np.array(lane.heads, dtype=np.int64), np.array(lane.steps, dtype=np.int64)
-                found.append(KeptLane(lane.feed, lane.position, last.hash, barren, kept, heads, steps))
-                count += len(barren) + len(plain)
-        if not self._machine.stands_alone or abs(count - self._saved) < FEW:
+    def collect(self) -> list[LaneCheckpoint] | None:
+        """Return the checkpoints of all control feeds, if they save much; None if it is little more than before."""
+        if not self._machine.stands_alone:
+            return None
+        found = [self._checkpoint(self._lanes[feed], length) for feed, length in self._closed().items()]
+        count = sum(map(len, found))
+        if count < FEW:
+            found, count = [], 0
+        if abs(count - self._saved) < FEW:
             return None
         self._saved = count
         return found
+
+    def _checkpoint(self, lane: ControlLane, length: int) -> LaneCheckpoint:
+        barren = BarrenActs.of(lane.feed, ()) if lane.barren is None else lane.barren.before(length)
+        plain = [act for act in lane.acts.held(0, length) if is_plain(act) and act.stamp.seq not in lane.recalled]
+        admissions = AdmissionColumns.of(plain)
+        seen = Sightings.decode(Reader(lane.seen.encode(length), "sightings"))
+        return LaneCheckpoint(lane.feed, length, lane.blocks[length - 1].hash, barren, admissions, seen)
+
+    def _closed(self) -> dict[bytes, int]:
+        """Return how much of each control feed has seen nothing but this much of the others: it needs nothing else."""
+        lengths = {feed: lane.position for feed, lane in self._lanes.items()}
+        watchers: dict[bytes, list[ControlLane]] = defaultdict(list)
+        for lane in self._lanes.values():
+            for feed in lane.seen.feeds():
+                watchers[feed].append(lane)
+        shorter = [feed for feed in watchers if feed not in lengths] + list(lengths)
+        while shorter:
+            feed = shorter.pop()
+            for lane in watchers[feed]:
+                seen = lane.seen.first_seeing(feed, lengths.get(feed, 0))
+                if seen is not None and seen < lengths[lane.feed]:
+                    lengths[lane.feed] = _batch_start(lane, seen)
+                    shorter.append(lane.feed)
+        return {feed: length for feed, length in lengths.items() if length}
 
 
 def _batch_start(lane: ControlLane, seq: int) -> int:

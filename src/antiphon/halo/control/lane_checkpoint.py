@@ -1,7 +1,7 @@
-"""`KeptLane`: what was found out about the blocks of one control feed, so that an opening need not read all of them.
+"""`LaneCheckpoint`: what was found out about the blocks of one control feed, so that an opening reads few of them.
 
 It is derived from blocks whose signatures and causes were checked, and is bound to the hash of the last of them. That
-hash names all the blocks before it and all that their writer had seen; so what is kept is right wherever a feed has
+hash names all the blocks before it and all that their writer had seen; so a checkpoint is right wherever a feed has
 that block at that place, and is used only there. Losing it costs time and nothing else.
 """
 
@@ -31,7 +31,7 @@ class Word:
     credential: bytes
 
 
-class KeptAdmissions:
+class AdmissionColumns:
     """Admissions of data feeds, as read from their blocks. A device may write a thousand that say much the same."""
 
     def __init__(self, numbers: npt.NDArray[np.int64], keys: bytes, words: Sequence[Word]) -> None:
@@ -40,7 +40,7 @@ class KeptAdmissions:
         self.words = words
 
     @classmethod
-    def of(cls, acts: Iterable[Act]) -> KeptAdmissions:
+    def of(cls, acts: Iterable[Act]) -> AdmissionColumns:
         """Keep admissions, by seq. All are `is_plain`."""
         words: dict[Word, int] = {}
         rows, keys = [], []
@@ -85,30 +85,23 @@ def is_plain(act: Act) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLane:
-    """A control feed up to a block: its barren acts, its admissions of data feeds, and which blocks must be read."""
+class LaneCheckpoint:
+    """A control feed up to a block: its barren acts, its admissions of data feeds, and what its writer had seen."""
 
     feed: bytes
     length: int
     hash: bytes  # of the last block
     barren: BarrenActs
-    admissions: KeptAdmissions
-    heads: Seqs  # blocks with advance entries: they are delivered when what they name is
-    steps: Seqs  # first blocks of the batches that have some of those, and 0
+    admissions: AdmissionColumns
+    seen: Sightings
 
-    def needed(self, read: Seqs) -> list[int]:
-        """Return the seqs of the blocks that must be read: those with such acts, or with advance entries."""
-        found = np.sort(np.concatenate((read, self.heads)))
-        seqs: list[int] = found[np.diff(found, prepend=-1) > 0].tolist()
-        return seqs
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.barren) + len(self.admissions.numbers) + len(self.seen)
 
-    def read(self) -> Seqs:
+    def live(self) -> list[int]:
         """Return the seqs of the acts that must be read from their blocks, in order."""
         wanted = np.ones(self.length, dtype=np.bool_)
         wanted[self.barren.seqs] = wanted[self.admissions.seqs] = False
-        return np.flatnonzero(wanted)
-
-    def step(self, start: int) -> int:
-        """Return where the step that begins at a block ends: no block in it but those of its first batch can wait."""
-        place = int(np.searchsorted(self.steps, start, side="right"))
-        return int(self.steps[place]) if place < len(self.steps) else self.length
+        seqs: list[int] = np.flatnonzero(wanted).tolist()
+        return seqs

@@ -1,4 +1,4 @@
-"""The bytes of `KeptLane`s in a file: little-endian columns under a checksum (docs/design/formats.md)."""
+"""The bytes of `LaneCheckpoint`s in a file: little-endian columns under a checksum (docs/design/formats.md)."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import numpy.typing as npt
 
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
+from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.barren_acts import KEY_SIZE, BarrenActs, BarrenKind
-from antiphon.halo.control.kept_lane import NUMBERS, KeptAdmissions, KeptLane, Word
+from antiphon.halo.control.lane_checkpoint import NUMBERS, AdmissionColumns, LaneCheckpoint, Word
 
-TAG = b"antiphon.kept.1\0"
-_WHAT = "what was kept of control feeds"
+TAG = b"antiphon.checkpoint.2\0"
+_WHAT = "checkpoints of control feeds"
 _SUM_SIZE = 32
 
 
-def encode_kept(party: bytes, lanes: Iterable[KeptLane]) -> bytes:
-    """Encode what was kept of control feeds of a party."""
+def encode_checkpoints(party: bytes, lanes: Iterable[LaneCheckpoint]) -> bytes:
+    """Encode checkpoints of control feeds of a party."""
     data = encode_body(party, lanes)
     return data + sha256(data).digest()
 
 
-def encode_body(party: bytes, lanes: Iterable[KeptLane]) -> bytes:
+def encode_body(party: bytes, lanes: Iterable[LaneCheckpoint]) -> bytes:
     """Encode the same without its checksum."""
     return b"".join([TAG, party, *(_lane(lane) for lane in sorted(lanes, key=lambda lane: lane.feed))])
 
 
-def _lane(lane: KeptLane) -> bytes:
+def _lane(lane: LaneCheckpoint) -> bytes:
     barren, admissions = lane.barren, lane.admissions
     parts = [lane.feed, u64(lane.length), lane.hash]
     parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.groups)), barren.groups]
     parts += [u32(len(admissions.words))]
     parts += [word.identity + word.device + u32(len(word.credential)) + word.credential for word in admissions.words]
-    parts += [_numbers(admissions.numbers.reshape(-1)), admissions.keys, _numbers(lane.heads), _numbers(lane.steps)]
+    parts += [_numbers(admissions.numbers.reshape(-1)), admissions.keys, lane.seen.encode()]
     return b"".join(parts)
 
 
@@ -43,20 +44,20 @@ def _numbers(column: npt.NDArray[np.int64]) -> bytes:
     return u32(len(column)) + column.astype("<i8").tobytes()
 
 
-def decode_kept(party: bytes, data: bytes) -> dict[bytes, KeptLane]:
-    """Decode what was kept of control feeds of a party, by feed. Raises `BadEncoding` if a bit is wrong."""
+def decode_checkpoints(party: bytes, data: bytes) -> dict[bytes, LaneCheckpoint]:
+    """Decode checkpoints of control feeds of a party, by feed. Raises `BadEncoding` if a bit is wrong."""
     body, total = data[:-_SUM_SIZE], data[-_SUM_SIZE:]
     if sha256(body).digest() != total:
         raise BadEncoding(f"{_WHAT}: the checksum is wrong")
     return decode_body(party, body)
 
 
-def decode_body(party: bytes, body: bytes) -> dict[bytes, KeptLane]:
+def decode_body(party: bytes, body: bytes) -> dict[bytes, LaneCheckpoint]:
     """Decode the same without its checksum. Raises `BadEncoding`."""
     reader = Reader(body, _WHAT)
     if reader.take(len(TAG)) != TAG or reader.take(KEY_SIZE) != party:
         raise BadEncoding(f"{_WHAT}: it is of another format, or of another party")
-    found: dict[bytes, KeptLane] = {}
+    found: dict[bytes, LaneCheckpoint] = {}
     last = b""
     while reader.left:
         lane = _read(reader)
@@ -67,7 +68,7 @@ def decode_body(party: bytes, body: bytes) -> dict[bytes, KeptLane]:
     return found
 
 
-def _read(reader: Reader) -> KeptLane:
+def _read(reader: Reader) -> LaneCheckpoint:
     feed, length, hash_ = reader.take(KEY_SIZE), reader.u64(), reader.take(KEY_SIZE)
     seqs = _column(reader, length)
     says = np.frombuffer(reader.take(len(seqs)), dtype=np.uint8)
@@ -87,12 +88,12 @@ def _read(reader: Reader) -> KeptLane:
     _check(rows[:, 0], length)
     if len(rows) and int(rows[:, 4].max()) >= len(words):
         raise BadEncoding(f"{_WHAT}: an admission without its word")
-    admissions = KeptAdmissions(rows, reader.take(len(rows) * 3 * KEY_SIZE), words)
-    heads, steps = _column(reader, length), _column(reader, length)
+    admissions = AdmissionColumns(rows, reader.take(len(rows) * 3 * KEY_SIZE), words)
+    seen = Sightings.decode(reader)
     both = np.sort(np.concatenate((seqs, rows[:, 0])))
-    if bool((np.diff(both) == 0).any()) or 0 in both[:1] or not len(steps) or steps[0]:
+    if bool((np.diff(both) == 0).any()) or 0 in both[:1] or (seen.starts and seen.starts[-1] >= length):
         raise BadEncoding(f"{_WHAT}: its columns do not fit each other")
-    return KeptLane(feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), admissions, heads, steps)
+    return LaneCheckpoint(feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), admissions, seen)
 
 
 def _column(reader: Reader, length: int) -> npt.NDArray[np.int64]:
