@@ -142,6 +142,13 @@ class Shrinking(Votes):
             del state["votes"][min(state["votes"])]
 
 
+class Named(Votes):
+    """Shows writers as text: `str` of a `PublicKey` is its hex digits, and of plain bytes something else."""
+
+    def value(self, state: State) -> Any:
+        return {str(feed): vote for feed, vote in super().value(state).items()}
+
+
 @pytest.mark.parametrize("model", [ObjectModel, ArrayModel, TextModel, MessengerModel, Votes])
 def test_sound_models_pass(model: type[Model[Any]]) -> None:
     laws = run_model_tests(model, examples=25)
@@ -156,6 +163,7 @@ def test_sound_models_pass(model: type[Model[Any]]) -> None:
         (InOrderOfArrival, "Every causal delivery order gives the same value"),
         (Jealous, "Every causal delivery order gives the same value"),
         (Restless, "Every causal delivery order gives the same value|The same history folded again"),
+        (Named, "A feed's key as `bytes` and as `PublicKey` gives the same state"),
         (Forgetful, "A snapshot restores to a state with the same value"),
         (Doubling, "An item that is saved and restored at any point"),
         (Deaf, "A void message that nobody built upon"),

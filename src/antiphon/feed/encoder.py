@@ -141,7 +141,7 @@ class Written(Sequence[Stamp]):
     def __init__(
         self, feed: bytes, first: int, lamports: Sequence[int], hash_: bytes = b"", advance: Sequence[Entry] = ()
     ) -> None:
-        self.feed = feed
+        self.feed = bytes(feed)
         self.first = first
         self.hash = hash_  # of the last block
         self.advance = advance  # the entries of the first block

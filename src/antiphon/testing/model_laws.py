@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from antiphon.core.errors import InvalidInput
+from antiphon.core.keys import PublicKey
 from antiphon.feed.header import Kind
 from antiphon.model import item_codec
 from antiphon.model.message import Note, wrap
@@ -90,6 +91,16 @@ def folding_twice_is_folding_once(model: Model[Any], chance: random.Random) -> N
     assert item_codec.snapshot(first) == item_codec.snapshot(second), "the same history gives two snapshots"
 
 
+def the_type_of_a_key_does_not_show(model: Model[Any], chance: random.Random) -> None:
+    """A feed's key as `bytes` and as `PublicKey` gives the same state: a model uses the bytes, never their `str`."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=False, void=False)
+    notes = sorted((line.note for line in history.lines), key=lambda note: note.stamp)
+    plain = history.fold(notes)
+    typed = history.fold([note._replace(feed=PublicKey(note.feed)) for note in notes])
+    assert model.value(typed.state) == model.value(plain.state), "the type of a feed's key shows in the value"
+    assert item_codec.snapshot(typed) == item_codec.snapshot(plain), "the type of a feed's key shows in the snapshot"
+
+
 def refusals_leave_the_state_alone(model: Model[Any], chance: random.Random) -> None:
     """A mutation is applied as a whole, or refused with `InvalidMutation` and without any change."""
     history = History(model, chance, size=chance.randrange(2, 12), hostile=False, void=False)
@@ -124,6 +135,7 @@ def rubbish_is_no_snapshot(model: Model[Any], chance: random.Random) -> None:
 LAWS: tuple[Callable[[Model[Any], random.Random], None], ...] = (
     any_causal_order_gives_the_same,
     folding_twice_is_folding_once,
+    the_type_of_a_key_does_not_show,
     snapshots_are_whole,
     restarts_leave_no_trace,
     void_messages_keep_their_place,

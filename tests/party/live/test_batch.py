@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -16,9 +17,12 @@ from antiphon.core.errors import (
     StoreError,
     UnknownItem,
 )
+from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Flag, Kind
 from antiphon.halo.credentials.claims import Role
+from antiphon.model.factory import ModelFactory
+from antiphon.model.model import Feeding, Model
 from antiphon.testing.peers import Peer, Peers
 
 
@@ -300,3 +304,45 @@ def test_very_many_new_items_in_one_batch(tmp_path: Path) -> None:
         peers.sync()
         assert all(bob.party.item(note.id).value == {"a": 1} for note in notes)
         assert alice.snapshots() == bob.snapshots()
+
+
+class Signatures(Model[list[str]]):
+    """Names in their order. It remembers the keys that its commands and messages were given."""
+
+    name = "test/signatures"
+    feeding = Feeding.ORDERED
+    commands = frozenset({"sign"})
+    keys: ClassVar[list[bytes]] = []
+
+    def initial(self) -> list[str]:
+        return []
+
+    def apply(self, state: list[str], mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        self.keys.append(stamp.feed)
+        state.append(mutation.decode())
+
+    def value(self, state: list[str]) -> list[str]:
+        return list(state)
+
+    def sign(self, state: list[str], name: str, *, feed: bytes = b"") -> bytes:
+        self.keys.append(feed)
+        return name.encode()
+
+
+def test_a_model_is_given_feeds_of_one_type_by_writer_and_receiver(tmp_path: Path) -> None:
+    """The writer's own stamps had a `PublicKey`, whose text is not that of the bytes that others had."""
+    Signatures.keys.clear()
+    with Peers(tmp_path, models=ModelFactory(Signatures)) as peers:
+        alice = peers.add("alice")
+        bob = peers.add("bob", Role.EDITOR)
+        made = alice.party.create("test/signatures")
+        stamps = [made.edit("sign", "Ada")]
+        with alice.party.batch():
+            stamps.append(made.edit("sign", "Ada again"))
+        peers.sync()
+        stamps.append(bob.party.item(made.id).edit("sign", "Bob"))
+        peers.sync()
+        alice.restart()
+        assert alice.party.item(made.id).value == ["Ada", "Ada again", "Bob"]
+        assert {type(key) for key in Signatures.keys} == {bytes}
+        assert {type(stamp.feed) for stamp in stamps} == {bytes}

@@ -114,3 +114,10 @@ def check_history(folder: str, seed: int, steps: int) -> None:
 def test_a_view_alone_is_the_view_of_everybody(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check_history(folder, seed, steps=40)
+
+
+@pytest.mark.parametrize("seed", [797, 100_031])
+def test_a_member_that_only_the_snapshot_names_is_asked_for(seed: int) -> None:
+    """The view's state now had counted as its state in the snapshot, so members that had left it were not asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        check_history(folder, seed, steps=40)

@@ -70,7 +70,7 @@ class Batch:
         self._saved = False  # the item store has the states from before the batch
         self.reversals: list[Reversal] = []
         self.on_end: list[Callable[[], None]] = []  # called without a lock after the batch is written or rolled back
-        self.feed: bytes = self._writer.feed
+        self.feed = bytes(self._writer.feed)  # as models see the feeds of others: text of a `PublicKey` is another
         self._first = self._lane.state.position
         # The lamport is above every block that this block will list as seen, also new control blocks.
         self._control = self._engine.authority.entries()

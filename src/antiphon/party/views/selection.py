@@ -56,8 +56,11 @@ class ViewSelection:
         self._items = None
 
     def describe(self, item: bytes, ties: Relations | None, *, based: bool = False) -> bool:
-        """Take an item's relations, in the snapshot (`based`) or now; None: not in the snapshot. True if any is new."""
-        if item not in self._described:
+        """Take an item's relations, in the snapshot (`based`) or now; None: not in the snapshot. True if any is new.
+
+        Only the snapshot's count as its description: children that the item has there must be asked for.
+        """
+        if based and item not in self._described:
             self._described.add(item)
             self._items = None
         if based and ties is not None:
