@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from tests.party.epochs.epoch_acts import member, note
 from antiphon.feed.branches import Branches
 from antiphon.feed.header import Entry
 from antiphon.feed.store import tables
+from antiphon.halo.acts.act import Act
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Role
+from antiphon.halo.control.stray_acts import StrayActs
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Position, Role
 from antiphon.halo.rights import budgets
 from antiphon.party.engine.branch_geneses import BranchGeneses
 from antiphon.testing.parties import pair_of
@@ -191,3 +193,26 @@ def test_an_admission_beyond_a_budget_tells_nobody_of_a_feed(
     assert len(member(alice).publish_forks()) == 2, "the evidence, and the admission"
     assert pairs[-1].key in machine.authority.feeds.admitted
     assert member(alice).publish_forks() == []
+
+
+def test_branches_from_one_place_on_are_not_looked_at_with_each_other(
+    peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each act of a branch was compared with all acts at the place after it, on whichever branches."""
+    mallory, (alice, _) = Equivocator(peers), peers.all
+    pens = [mallory.control(seed=seed) for seed in range(COUNT)]
+    first = [mallory.admits(pen, f"guest {at}") for at, pen in enumerate(pens)]
+    second = [mallory.admits(pen, f"friend {at}") for at, pen in enumerate(pens)]
+    alice.take(first[:1])
+    looked, at = 0, StrayActs.at
+
+    def counted(strays: StrayActs, position: Position) -> Sequence[Act]:
+        nonlocal looked
+        looked += len(at(strays, position))
+        return at(strays, position)
+
+    monkeypatch.setattr(StrayActs, "at", counted)
+    alice.store.ingest_branch([*first[1:], *second])
+    alice.party.process()
+    assert member(alice).machine.names(pair_of("friend 1").key)
+    assert looked <= COUNT

@@ -26,6 +26,7 @@ class StrayActs:
         self.by_hash: dict[bytes, Act] = {}
         self.named: dict[bytes, None] = {}  # data feeds that some stray act admits: others may have seen them
         self._at: dict[Position, list[Act]] = defaultdict(list)
+        self._followers: dict[bytes, list[Act]] = defaultdict(list)  # by the hash of the block before
         self._counts: Counter[bytes] = Counter()
         self._logs: dict[bytes, _Log] = {}
         self._blocks: dict[bytes, Sequence[Block]] = {}
@@ -69,9 +70,10 @@ class StrayActs:
         self._counts[act.stamp.feed] += 1
         self._at[act.position].append(act)
         self.by_hash[act.hash] = act
-        for later in self.at(Position(act.stamp.feed, act.stamp.seq + 1)):
-            if later.after is not None and later.after.hash == act.hash:
-                later.follow(act)  # it followed the same act of a history, which may have been let go and read again
+        if act.after is not None:
+            self._followers[act.after.hash].append(act)
+        for later in self._followers.get(act.hash, ()):
+            later.follow(act)  # it followed the same act of a history, which may have been let go and read again
         if isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
             self.named[act.claim.feed] = None
 
@@ -80,6 +82,8 @@ class StrayActs:
         act = self.by_hash.pop(hash_, None)
         if act is not None:
             self._at[act.position].remove(act)
+            if act.after is not None:
+                self._followers[act.after.hash].remove(act)
             self._counts[act.stamp.feed] -= 1
             if not self._counts[act.stamp.feed]:
                 del self._counts[act.stamp.feed]
