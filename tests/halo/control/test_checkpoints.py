@@ -29,7 +29,7 @@ from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_ch
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import EpochGenesis, FeedKind, MemberAdmission, Policy, Role
+from antiphon.halo.credentials.claims import EpochGenesis, FeedEnd, FeedKind, MemberAdmission, Narrowing, Policy, Role
 from antiphon.testing.parties import Actor, pair_of
 
 LIMITS = ("DEVICE_FEEDS_MAX", "IDENTITY_DEVICES_MAX", "GIVEN_MAX", "EDITOR_ADMISSIONS_MAX")
@@ -68,7 +68,9 @@ class Hostile(Crowd):
 
     def _abuse(self, actor: Actor, kind: int, number: int) -> None:
         other = self.actors[number % len(self.actors)]
-        if kind == 1:
+        if number % 4 == 3:
+            self._take(actor, other, number // 4)
+        elif kind == 1:
             actor.write_batch([b"" if number % 2 else actor.word] * (1 + number % 3))
         elif kind == 2:
             cuts: dict[bytes, int] = {other.control.key: 1}
@@ -83,6 +85,17 @@ class Hostile(Crowd):
             actor.open_data(data_feed(actor, number))
         else:  # the admission of another's data feed, repeated
             actor.write_signed(other.admission(FeedKind.DATA, data_feed(other, number))[1])
+
+    def _take(self, actor: Actor, other: Actor, number: int) -> None:
+        """Take from somebody, mostly without the right; or with a group's word for it."""
+        group, left = GROUPS[number % 2], frozenset({Role.READER}) if number % 5 == 0 else frozenset[Role]()
+        cuts: dict[bytes, int] = {other.control.key: 1 + number % 3, data_feed(other, number).key: number % 4}
+        if number % 7 < 3:
+            actor.write(Narrowing(other.identity.key, left, cuts, group=group.key), [group] if number % 7 else [])
+        elif number % 7 < 6:
+            actor.narrow(other, *left, cuts=cuts if number % 3 else {}, expired=number % 7 == 5, size=number % 2)
+        elif other is not self.actors[0]:
+            actor.write(FeedEnd(other.identity.key, other.device.key, cuts))
 
     def _dispute(self, kind: int, step: Step) -> None:
         """Alice has admitted Bob and Carol, in this order: Bob may revoke Carol, and Alice him, from before that."""

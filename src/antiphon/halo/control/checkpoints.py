@@ -24,9 +24,20 @@ from antiphon.halo.acts.act import Act, read_history
 from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
 from antiphon.halo.control.control_lane import ControlLane
 from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint, is_plain
-from antiphon.halo.credentials.claims import Continuation, FeedAdmission, GroupAdmission, MemberAdmission, Policy
+from antiphon.halo.credentials.claims import (
+    Continuation,
+    DeviceAdmission,
+    FeedAdmission,
+    FeedEnd,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    Policy,
+)
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.barren import is_barren, spent_kind
+from antiphon.halo.rights.grant_checks import may_take_at_all
+from antiphon.halo.rights.inheritance import may_end
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
@@ -366,6 +377,12 @@ def _is_void(authority: Authority, act: Act) -> bool:
         return not authority.valid_policy(act)
     if isinstance(claim, MemberAdmission | GroupAdmission):
         return not authority.valid_grant(act)
+    if isinstance(claim, Narrowing):
+        return not may_take_at_all(authority, act)
+    if isinstance(claim, FeedEnd):
+        return not may_end(authority, act, claim)
+    if isinstance(claim, DeviceAdmission):
+        return True
     return isinstance(claim, FeedAdmission) and bool(act.stamp.seq) and authority.feeds.is_spent(act, claim)
 
 

@@ -15,12 +15,17 @@ from antiphon.halo.acts.barren_acts import GRANTS, MEMBERS, SPENT, BarrenActs, B
 from antiphon.halo.credentials.claims import (
     OWNERS,
     Continuation,
+    DeviceAdmission,
     FeedAdmission,
+    FeedEnd,
     FeedKind,
     GroupAdmission,
     MemberAdmission,
+    Narrowing,
     Policy,
 )
+from antiphon.halo.rights.grant_checks import may_take_at_all
+from antiphon.halo.rights.inheritance import may_end
 from antiphon.halo.rights.runs import group_of
 
 if TYPE_CHECKING:
@@ -37,10 +42,16 @@ def is_barren(authority: Authority, generous: Authority, act: Act) -> bool:
     claim = act.claim
     if claim is None or isinstance(claim, Continuation):
         return True  # unreadable; or a part of the act before it, which has read it
+    if isinstance(claim, DeviceAdmission):
+        return True  # a device is admitted with a feed
     if isinstance(claim, FeedAdmission):
         return claim.kind is FeedKind.DATA and authority.feeds.is_spent(act, claim)
     if isinstance(claim, Policy):
         return not generous.valid_policy(act)
+    if isinstance(claim, Narrowing):
+        return not may_take_at_all(generous, act)
+    if isinstance(claim, FeedEnd):
+        return not may_end(generous, act, claim)
     return isinstance(claim, MemberAdmission | GroupAdmission) and not generous.valid_grant(act)
 
 

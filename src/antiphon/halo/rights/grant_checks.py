@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import ANY, expired, subject_of
 from antiphon.halo.credentials.claims import (
@@ -91,14 +92,23 @@ def may_take(authority: Authority, narrowing: Act, grant: Act) -> bool:
         return may_take(authority.parent, narrowing, grant)
     claim = narrowing.claim
     assert isinstance(claim, Narrowing)
+    late = claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms
+    return may_take_at_all(authority, narrowing, grant.stamp, own_word_only=late)
+
+
+def may_take_at_all(
+    authority: Authority, narrowing: Act, limit: Stamp | None = None, *, own_word_only: bool = False
+) -> bool:
+    """True if the issuer of a narrowing may take from grants older than `limit`, if there are any."""
+    claim = narrowing.claim
+    assert isinstance(claim, Narrowing)
     if authority.past_fork(narrowing) or expired(narrowing) or narrowing.stamp.feed not in authority.feeds.controls:
         return False
     if claim.subject in narrowing.signers or (claim.group and claim.group in narrowing.signers):
         return True
-    if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
-        return False
     wanted = _EXPIRERS if claim.expired else OWNERS
-    return authority.signed_by_writer(narrowing) and authority.permits(narrowing.place, wanted, grant.stamp)
+    allowed = not own_word_only and authority.signed_by_writer(narrowing)
+    return allowed and authority.permits(narrowing.place, wanted, limit)
 
 
 def judge_binding(authority: Authority, narrowing: Act, grant: Act) -> bool:

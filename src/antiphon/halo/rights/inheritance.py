@@ -80,10 +80,12 @@ def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) ->
 
 def ends_device(authority: Authority, act: Act, claim: FeedEnd, owner: Owner) -> bool:
     """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
-    authority = authority.home(act)
+    return (owner.identity, owner.device) == (claim.identity, claim.device) and may_end(authority.home(act), act, claim)
+
+
+def may_end(authority: Authority, act: Act, claim: FeedEnd) -> bool:
+    """True if a `FeedEnd` is by the identity or the device that it names, in a control feed of that identity."""
     carrier = authority.feeds.controls.get(act.stamp.feed)
-    if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
+    if carrier is None or carrier.identity != claim.identity or authority.past_fork(act) or expired(act):
         return False
-    if authority.past_fork(act) or expired(act):
-        return False
-    return owner.identity in act.signers or owner.device in act.signers
+    return claim.identity in act.signers or claim.device in act.signers

@@ -31,7 +31,7 @@ from antiphon.halo.limits import DEVICE_FEEDS_MAX, EDITOR_ADMISSIONS_MAX, GIVEN_
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import NOT_ERASABLE, erasable
 from antiphon.halo.rights.grant_checks import may_take, means
-from antiphon.halo.rights.inheritance import ends_device
+from antiphon.halo.rights.inheritance import may_end
 
 _NO_OWN_ADMISSION = because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
 _EXPIRED = because(Reason.ACT_EXPIRED, "it had expired when it was written")
@@ -124,8 +124,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         return "" if may else _MAY_NOT_TAKE
     if isinstance(claim, FeedEnd):
         # It may end nothing now: the feeds of the device may come later.
-        may = ends_device(authority, act, claim, Owner(claim.identity, claim.device, FeedKind.CONTROL, act))
-        return "" if may else _MAY_NOT_END
+        return "" if may_end(authority.home(act), act, claim) else _MAY_NOT_END
     if not signed:
         return _UNSIGNED
     if isinstance(claim, Policy):
