@@ -82,14 +82,6 @@ class Sightings:
             return None
         return steps[2 * bisect_left(range(1, len(steps), 2), seq, key=steps.__getitem__)]
 
-    def first(self, feed: bytes, seq: int) -> int | None:
-        """Return the first block that had seen block `seq` of a feed; None if no block has."""
-        steps = self._steps.get(feed)
-        if steps is None or steps[-1] < seq:
-            return None
-        place = bisect_left(range(0, len(steps), 2), seq, key=lambda at: steps[at + 1])
-        return steps[2 * place]
-
     def pieces(self, start: int, stop: int, marks: Marks | None = None) -> Iterator[tuple[int, int, int]]:
         """Divide [start, stop) into ranges of blocks with one timeframe. Yield (low, high, origin) of each.
 
@@ -114,7 +106,7 @@ class Sightings:
         for feed, marked in marks:
             count = bisect_right(marked, self.last(feed, seq))
             if count:
-                origin = max(origin, self.first(feed, marked[count - 1]) or 0)
+                origin = max(origin, self.first_seeing(feed, marked[count - 1]) or 0)
         return origin
 
     def _begins(self, start: int, stop: int, marks: Marks) -> Iterator[int]:
@@ -122,7 +114,7 @@ class Sightings:
         for feed, marked in marks:
             place = bisect_right(marked, self.last(feed, start))
             while place < len(marked):
-                begin = self.first(feed, marked[place])
+                begin = self.first_seeing(feed, marked[place])
                 if begin is None or begin >= stop:
                     break
                 yield begin

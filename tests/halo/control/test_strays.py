@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.fork import Fork
@@ -201,3 +203,37 @@ def test_two_first_blocks_that_wait_are_a_fork() -> None:
     machine.show(twin.raw[0])
     assert machine.common(bob.control.key) == 0
     assert len({act.hash for act in machine.acts() if act.stamp.feed == bob.control.key}) == 2
+
+
+def test_blocks_before_a_fork_that_is_known_are_history_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shown first, each admission in them named a data feed, and counted in no budget; who held them as history knew
+    fewer feeds, and waited for ever for whoever had seen the others.
+    """
+    monkeypatch.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 3)
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.EDITOR)
+    mallory.hear(alice)
+    mallory.join()
+    for number in range(6):
+        mallory.open_data(pair_of(f"data {number}"))
+    twin = mallory.fork()
+    mallory.admit(pair_of("one").key, Role.READER)
+    twin.admit(pair_of("two").key, Role.READER)
+    known = []
+    for shown_first in (False, True):
+        machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        machine.add(alice.written)
+        machine.add(mallory.written[:2])
+        spans = [*mallory.raw[2:], twin.raw[-1]]
+        if shown_first:
+            machine.add_fork(Fork.between(mallory.raw[-1], twin.raw[-1]).encode())
+            for span in spans:
+                machine.show(span)
+            assert not machine.strays_at(mallory.control.key, 2)
+        machine.add(mallory.written[2:])
+        machine.show(twin.raw[-1])
+        assert machine.strays_at(mallory.control.key, len(mallory.written) - 1)
+        known.append(sorted(machine.data_feeds()))
+    assert known[0] == known[1]
+    assert len(known[0]) == 3

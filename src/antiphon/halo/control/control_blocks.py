@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from antiphon.core.sightings import Seen
 from antiphon.feed.block import Block
 from antiphon.halo.acts.act import Act
 from antiphon.halo.control.control_lane import ControlLane, Recallable
@@ -50,6 +51,10 @@ class ControlBlocks:
     def history(self, feed: bytes) -> Sequence[Block]:
         """Return the blocks of a control feed's history, here or in the parent."""
         return lane.blocks if (lane := self._lane(feed)) is not None else ()
+
+    def seen_at(self, feed: bytes, seq: int) -> Seen:
+        """Return what the writer of a control feed of this party had seen at a block of its history."""
+        return self._lanes[feed].seen.at(seq)
 
     def last(self, feed: bytes) -> Act | None:
         """Return the last delivered act of a control feed of this party."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.control.checkpoints import NOTHING
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.credentials.claims import EpochGenesis, Policy
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
@@ -33,10 +34,12 @@ class EpochRights:
         self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._released: dict[bytes, dict[bytes, int]] = {}  # by genesis of an epoch: feeds that have ended by it
         self._at: OrderedDict[_Key, Authority] = OrderedDict()
+        self._closed: set[_Key] = set()  # those of them with all blocks that their blocks have seen
 
     def forget(self) -> None:
         """Forget the cached rights: they hold acts that are set aside now."""
         self._at.clear()
+        self._closed.clear()
 
     def policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
         """Return the policy in the control timeframe of a genesis, or why it is unknown here. It never changes."""
@@ -131,14 +134,19 @@ class EpochRights:
             found.stand_on(floors)
             found.settle()
             self._at[key] = found
+            if not self._opening(control, NOTHING if known is None else known[0], strays):
+                self._closed.add(key)
             while len(self._at) > AUTHORITIES_MAX:
-                self._at.popitem(last=False)
+                self._closed.discard(self._at.popitem(last=False)[0])
         self._at.move_to_end(key)
         return self._at[key]
 
     def _extends(self, wanted: _Key, known: _Key) -> bool:
-        """True if wanted rights are known ones with more acts of histories, and perhaps more final epochs."""
-        alone, (control, floors, strays) = self._machine.parent is None, known
+        """True if wanted rights are known ones with more acts of histories, and perhaps more final epochs.
+
+        In an open control timeframe, acts were judged without some that their writers had seen: nothing builds on it.
+        """
+        alone, (control, floors, strays) = self._machine.parent is None and known in self._closed, known
         return alone and wanted[2] == strays and wanted[0].covers(control) and wanted[1].begins_with(floors)
 
     def _inside(self, control: Timeframe, strays: Strays) -> Iterator[Act]:
@@ -163,10 +171,16 @@ class EpochRights:
         Blocks beyond what is delivered of their feed do not matter: they were shown as a branch, and nobody may ever
         hold them as history.
         """
+        parent = self._machine.parent
+        return self._opening(control) or ("" if parent is None else parent.rights.open_control(control))
+
+    def _opening(self, control: Timeframe, closed: Timeframe = NOTHING, strays: Strays = ()) -> str:
+        """Return the same, without the parent; feeds that are as long in a `closed` timeframe are not looked at."""
         machine = self._machine
-        for feed, acts in machine.histories():
-            last = control.get(feed, -1)
-            for other, seq in acts[last].place.seen.items() if 0 <= last < len(acts) else ():
-                if control.get(other, -1) < seq < machine.delivered(other):
-                    return f"block {last} of feed {feed.hex()[:8]} has seen more than is in it"
-        return "" if machine.parent is None else machine.parent.rights.open_control(control)
+        fresh = ((feed, last) for feed, last in control.items() if machine.has(feed) and closed.get(feed, -1) < last)
+        seen = [(feed, machine.seen_at(feed, last)) for feed, last in fresh if last < machine.delivered(feed)]
+        seen += [(act.stamp.feed, act.place.seen) for act in strays if control.get(act.stamp.feed) == act.stamp.seq]
+        for feed, others in seen:
+            if any(control.get(other, -1) < seq < machine.delivered(other) for other, seq in others.items()):
+                return f"block {control[feed]} of feed {feed.hex()[:8]} has seen more than is in it"
+        return ""

@@ -336,7 +336,8 @@ class PartyMachine(PartyAnswers):
     def _look(self, found: BranchBlock) -> Iterator[bytes]:
         """Show a branch block, if all that leads to it is here, and read its act."""
         lane = self._lanes[found.feed]
-        head = None if lane.fault or lane.ended or found.feed in self._known_forks else lane.head
+        ended = lane.fault or lane.ended or lane.position >= self._known_forks.get(found.feed, NO_END)
+        head = None if ended else lane.head
         if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link, head=head):
             return
         self.counted.append(found.hash)
