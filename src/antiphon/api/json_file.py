@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from antiphon.core.errors import BadEncoding, StoreError
+from antiphon.core.output_file import output_file
 
 FILE_SIZE_MAX = 16 << 20
 
@@ -45,15 +44,7 @@ class JsonFile:
         data = json.dumps(value, indent=1, ensure_ascii=False).encode()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.stem}")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(name, self._path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
         except OSError as error:
             raise StoreError(f"{self} cannot be written: {error.strerror}") from error
+        with output_file(self._path, replace=True) as file:
+            file.write(data)

@@ -11,8 +11,9 @@ import typer
 
 from antiphon.cli.common import HERE, Home, Json, PartyKey, blobs_of, busy, machine_of, out, reading, show, table
 from antiphon.core.cid import Cid
-from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, StoreError, UnknownItem
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, UnknownItem
 from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.output_file import output_file
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.epoch_base import EpochBase
@@ -54,20 +55,14 @@ def save(
 ) -> None:
     """Write the snapshot of an epoch, or of one view in it, into a CAR file, which any IPLD tool can read."""
     with _opened(home, party, number) as base, reading(home) as feeds, busy(as_json, "writing the snapshot"):
-        root, blobs, beside = base.cid, base.blobs, file.with_name(file.name + ".partial")
+        root, blobs = base.cid, base.blobs
         if view:
             part = ViewSource(base.root.party, feeds, blobs).snapshot_of(root, _id(view))
             wanted, items = part.blobs(), len(part.items)
         else:
             wanted, items = tree.walk(root, blobs), base.root.item_count
-        try:
-            with beside.open("wb") as stream:
-                count = write_car(stream, [root], wanted, blobs)
-            beside.replace(file)
-        except OSError as error:
-            raise StoreError(f"{file} cannot be written: {error.strerror}") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        with output_file(file, replace=True) as stream:
+            count = write_car(stream, [root], wanted, blobs)
     answer = {"epoch": base.number, "root": str(root), "items": items, "blobs": count, "size": file.stat().st_size}
     told = f"{file}: epoch {base.number}, {items} items, {count} blobs, {answer['size']} bytes"
     show(as_json, answer, lambda: out.print(told, markup=False))

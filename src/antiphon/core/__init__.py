@@ -9,6 +9,7 @@ sightings  `Sightings`: the timeframes of all blocks of a feed, as one log
 errors     the tree of errors
 reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
+output_file  `output_file`: files that appear whole or not at all
 codec      `Reader`: bounded reads of bytes that may be hostile
 exports    public names of a package, loaded when they are first used
 generics   `TypeVar` with a default

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import stat
 import tracemalloc
 from pathlib import Path
 
@@ -160,3 +161,52 @@ def test_files_are_queried_observed_undone_and_exchanged(store: Store, tmp_path:
         for cid in theirs.missing():
             other.manager.blobs.put_all([(cid, store.manager.blobs.get(cid))])
         assert theirs.read_bytes() == b"12345"
+
+
+# -- names that a peer chose
+
+
+def test_a_file_is_not_saved_over_another_unless_that_is_asked_for(store: Store, tmp_path: Path) -> None:
+    file = store.create_party().file(b"new", name="notes.txt")
+    taken = tmp_path / "notes.txt"
+    taken.write_bytes(b"mine")
+    for path in (tmp_path, taken):
+        with pytest.raises(InvalidInput, match=r"notes\.txt exists; name another path"):
+            file.save_to(path)
+    assert taken.read_bytes() == b"mine"
+    assert file.save_to(tmp_path, replace=True).read_bytes() == b"new"
+
+
+def test_a_hidden_file_is_not_saved_under_the_name_that_a_peer_chose(store: Store, tmp_path: Path) -> None:
+    file = store.create_party().file(b"rm -r .", name=".bashrc")
+    with pytest.raises(InvalidInput, match=r"the name '\.bashrc' of a hidden file"):
+        file.save_to(tmp_path, replace=True)
+    assert list(tmp_path.glob(".*")) == []
+    assert file.save_to(tmp_path / ".bashrc").read_bytes() == b"rm -r ."
+
+
+def test_a_file_of_zeros_has_a_limit(store: Store, tmp_path: Path) -> None:
+    """A few blobs stand for any number of zeros."""
+    file = store.create_party().file(bytes(3 << 20), name="zeros")
+    with pytest.raises(TooLarge, match="has 3145728 bytes, more than 1048576; pass `size_max`"):
+        file.save_to(tmp_path, size_max=1 << 20)
+    assert list(tmp_path.glob("zeros*")) == []
+    assert file.save_to(tmp_path).stat().st_size == 3 << 20
+
+
+@pytest.mark.parametrize("kind", ["file", "party"])
+def test_a_link_at_the_partial_file_is_not_followed(store: Store, tmp_path: Path, kind: str) -> None:
+    """Whoever can write to the folder laid a link where the partial file was; what it led to was overwritten."""
+    party, target = store.create_party(), tmp_path / "out"
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    for name in ("out.partial", "out"):
+        (tmp_path / name).symlink_to(precious)
+    if kind == "file":
+        party.file(b"new").save_to(target, replace=True)
+    else:
+        party.export(target)
+    assert precious.read_bytes() == b"precious"
+    assert not target.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.glob("*out*")) == ["out", "out.partial"], "nothing is left behind"

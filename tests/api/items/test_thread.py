@@ -30,3 +30,15 @@ def test_a_post_is_revised_and_redacted(ada: Store, bob: Store, party: Party, th
     sync(ada, bob)
     there = theirs.item(chat.id, Thread)
     assert [(one["body"], one["redacted"]) for one in there] == [(None, True)]
+
+
+def test_whoever_may_write_revises_any_post_and_is_named(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    chat = party.thread()
+    post = chat.post("Helo")
+    sync(ada, bob)
+    there = theirs.item(chat.id, Thread)
+    there.revise(post, "Hello")
+    sync(ada, bob)
+    own = there.post("mine").feed
+    assert [(one["body"], one["by"], one["edited_by"]) for one in chat] == [("Hello", post.feed, own)]
+    assert own != post.feed

@@ -56,6 +56,7 @@ def test_posts_are_plain_and_in_the_order_of_stamps(state: MessengerState) -> No
         "by": BOB,
         "body": "yes?",
         "edited": False,
+        "edited_by": None,
         "versions": [{"id": ANSWER, "by": BOB, "body": "yes?"}],
         "reply_to": HELLO,
         "sent_ms": 200,
@@ -110,7 +111,7 @@ def test_commands_about_posts_that_are_not_there_are_refused(state: MessengerSta
 def test_an_edit_replaces_and_says_who_did_it(state: MessengerState) -> None:
     edited = apply(state, MESSENGER.edit(state, HELLO, "hello!", feed=BOB), Stamp(3, BOB, 1))
     post = MESSENGER.get(state, HELLO)
-    assert (post["body"], post["edited"], post["by"]) == ("hello!", True, ALICE)
+    assert (post["body"], post["edited"], post["by"], post["edited_by"]) == ("hello!", True, ALICE, BOB)
     assert post["versions"] == [{"id": edited, "by": BOB, "body": "hello!"}]
 
 

@@ -234,6 +234,31 @@ def test_of_a_parent_and_its_child_the_later_shows_and_the_other_is_a_conflict(a
     assert meet(ada, bob, eve) == {"a": {"b": 1, "c": 2}}, "nobody deleted b"
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(
+    ("write", "removal", "empty"),
+    [(("set", ("a", "k"), 1), ("delete", ("a", "k")), {}), (("add", "a", "x"), ("remove", "a", "x"), [])],
+)
+def test_a_removal_leaves_a_hidden_value_above_it(
+    ada: Peer, bob: Peer, write: tuple[Any, ...], removal: tuple[Any, ...], empty: Any, replaced: bool
+) -> None:
+    """Ada writes a value where Bob changes a set or map; Bob's shows, until he removes from it all that he wrote."""
+    if replaced:  # Ada's value replaces the set or map, of which Bob's change is all that is left
+        ada.do(*write)
+        meet(ada, bob)
+    ada.do("set", "a", 5)
+    bob.do(*write)
+    assert type(meet(ada, bob)["a"]) is type(empty)
+    assert [value for _, value in MODEL.conflicts(ada.state, "a")][1] == 5, "it is hidden"
+    bob.do(*removal)
+    assert meet(ada, bob) == {"a": 5 if replaced else empty}
+    if not replaced:
+        assert [value for _, value in MODEL.conflicts(ada.state, "a")] == [empty, 5]
+    bob.do(*write) if not replaced else bob.do("set", "a", empty)
+    meet(ada, bob)
+    assert MODEL.conflicts(ada.state, "a") == [], "a write takes what its writer saw"
+
+
 def test_of_a_map_and_a_set_at_one_path_the_later_shows(ada: Peer, bob: Peer) -> None:
     ada.do("set", ("a", "k"), 1)
     bob.do("add", "a", "x")

@@ -21,7 +21,8 @@ from antiphon.api.copy_blobs import take_blobs
 from antiphon.api.items.handle import Handle
 from antiphon.api.options import ItemOptions
 from antiphon.core.cid import Cid
-from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
+from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, TooLarge
+from antiphon.core.output_file import output_file
 from antiphon.model.file import UNKNOWN_TYPE, FileModel
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import Blobs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 #: Sources of a file's content: bytes, a binary stream, or the path of a file.
 Source = bytes | bytearray | BinaryIO | str | os.PathLike[str]
 READ_SIZE_MAX = 256 << 20  # most bytes that `read_bytes` returns
+SAVE_SIZE_MAX = 1 << 30  # most bytes that `save_to` writes unless it is told otherwise
 
 
 class FileOptions(ItemOptions, total=False):
@@ -134,28 +136,32 @@ class File(Handle):
             raise TooLarge(f"file {self.id}: more than {READ_SIZE_MAX} bytes in one read; read it in pieces")
         return b"".join(self.pieces(start, end))
 
-    def save_to(self, path: str | os.PathLike[str]) -> Path:
+    def save_to(self, path: str | os.PathLike[str], *, replace: bool = False, size_max: int = SAVE_SIZE_MAX) -> Path:
         """Write the content to a path, or into a folder under the name of the file. Return the path.
 
-        The file at the path is replaced atomically.
+        The name was chosen by a peer. So an existing file is only overwritten with `replace`, and a hidden file
+        (`.bashrc`) must be named in full. A content of more than `size_max` bytes is refused: a few blobs can stand for
+        any number of zeros. The file appears whole or not at all, and only its owner can read it.
         """
         target = Path(path)
         if target.is_dir():
-            if not self._value["name"]:
-                raise InvalidInput(f"file {self.id} has no name; say under which it is to be saved")
-            target = target / self._value["name"]
+            target = target / self._usable_name()
+        if self.size > size_max:
+            raise TooLarge(f"file {self.id} has {self.size} bytes, more than {size_max}; pass `size_max` to save it")
         self._complete_content()
-        partial = target.with_name(target.name + ".partial")
-        try:
-            with partial.open("wb") as stream:
-                for piece in self.pieces():
-                    stream.write(piece)
-            partial.replace(target)
-        except OSError as error:
-            raise StoreError(f"{target} cannot be written: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
+        with output_file(target, replace=replace) as stream:
+            for piece in self.pieces():
+                stream.write(piece)
         return target
+
+    def _usable_name(self) -> str:
+        """Return the name for a file in a folder of this machine. The model refuses slashes and control characters."""
+        name = str(self._value["name"])
+        if not name:
+            raise InvalidInput(f"file {self.id} has no name; say under which it is to be saved")
+        if name.startswith("."):
+            raise InvalidInput(f"file {self.id} has the name {name!r} of a hidden file; say under which to save it")
+        return name
 
     def _complete_content(self) -> Cid | None:
         """Return the CID of the content. `MissingBlob` if a part of the content is not on this device."""

@@ -30,7 +30,7 @@ class Thread(Handle):
         return self.item.edit("post", plain(body, self.party), reply_to=reply_to, sent_ms=sent_ms)
 
     def revise(self, post: Stamp, body: Any) -> None:
-        """Replace the body of a post. Everybody who may write to the item can do this; each version names its feed."""
+        """Replace the body of a post. Everybody who may write to the item can do this; `edited_by` names the feed."""
         self.item.edit("edit", post, plain(body, self.party))
 
     def redact(self, post: Stamp) -> None:

@@ -179,11 +179,13 @@ def _plain(entry: Entry) -> dict[str, Any]:
         {"id": stamp, "by": stamp.feed, "body": copy.deepcopy(entry.versions[stamp])}
         for stamp in sorted(entry.versions, reverse=True)
     ]
+    edited = bool(versions) and versions[0]["id"] != entry.stamp
     return {
         "id": entry.stamp,
         "by": entry.stamp.feed,
         "body": versions[0]["body"] if versions else None,
-        "edited": bool(versions) and versions[0]["id"] != entry.stamp,
+        "edited": edited,
+        "edited_by": versions[0]["by"] if edited else None,
         "versions": versions,  # the concurrent ones, the winner first; usually one
         "reply_to": entry.reply_to,
         "sent_ms": entry.sent_ms,

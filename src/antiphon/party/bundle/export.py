@@ -5,7 +5,6 @@ The file is written in one pass while the party runs, so its root is the last bl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import BinaryIO
 import numpy as np
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
-from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
+from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn
+from antiphon.core.output_file import output_file
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Kind, decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
@@ -70,20 +70,9 @@ def export_party(
     With `whole`, also the messages before that epoch, of feeds that are held from their beginning. With `files`, also
     the contents of files that are whole here.
     """
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        for _ in range(ATTEMPTS_MAX):
-            with suppress(MovedOn), partial.open("wb") as stream:
-                done = _Export(party, machine, stream, tick).run(whole=whole, files=files)
-                stream.flush()
-                os.fsync(stream.fileno())
-                partial.replace(target)
-                return done
-    except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    for _ in range(ATTEMPTS_MAX):
+        with suppress(MovedOn), output_file(Path(path), replace=True) as stream:
+            return _Export(party, machine, stream, tick).run(whole=whole, files=files)
     raise MovedOn(f"party {party.key.short}: it was cut or pruned again and again meanwhile; try again")
 
 
