@@ -110,7 +110,7 @@ def test_a_new_home_wants_a_choice_of_protection(home: Path, tmp_path: Path, mon
 
     done = call("party", "import", car, "--home", tmp_path / "new")
     assert done.exit_code
-    assert "choose how its keys are kept: --passphrase, --keyring or --unprotected" in str(done.exception)
+    assert "choose how its keys are kept: --passphrase-file, --keyring or --unprotected" in str(done.exception)
     assert not (tmp_path / "new").exists()
 
     monkeypatch.setattr("antiphon.cli.common.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))

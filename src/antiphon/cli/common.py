@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
 
 from antiphon.core.errors import InvalidInput
@@ -20,6 +23,7 @@ from antiphon.core.keys import PublicKey
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.keys.key_store import KeyStore
 from antiphon.party.store.meta_store import MetaStore, Subscription
 from antiphon.snapshot.blob_store import BlobStore
 
@@ -27,13 +31,61 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
 
-out, err = Console(), Console(stderr=True)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+PASSPHRASE_SIZE_MAX = 1024
+
+
+class PlainConsole(Console):
+    """A console that shows control characters as text (`\\x1b`): names and bodies that peers wrote go to a terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render as usual, with every control character of a text in its written form."""
+        for segment in super().render(renderable, options):
+            if segment.control is None and _CONTROLS.search(segment.text):
+                yield Segment(_CONTROLS.sub(_written, segment.text), segment.style)
+            else:
+                yield segment
+
+
+def _written(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+out, err = PlainConsole(), PlainConsole(stderr=True)
+
+
+def read_passphrase(file: str | None) -> str | None:
+    """Return the first line of a file, or of standard input (`-`); without a file, ANTIPHON_PASSPHRASE.
+
+    There is no option for the passphrase itself: every user of a machine can read the arguments of its programs.
+    """
+    if file is None:
+        return os.environ.get("ANTIPHON_PASSPHRASE")
+    try:
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
+            line = stream.readline(PASSPHRASE_SIZE_MAX + 1)
+    except OSError as error:
+        raise InvalidInput(f"--passphrase-file {file} cannot be read: {error.strerror}; name another file") from None
+    if len(line) > PASSPHRASE_SIZE_MAX:
+        raise InvalidInput(f"--passphrase-file {file}: its first line has more than {PASSPHRASE_SIZE_MAX} bytes")
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"--passphrase-file {file}: its first line is no text in UTF-8") from None
+
 
 Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of the peer.")]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON value to standard output.")]
 PartyKey = Annotated[str, typer.Argument(help="The key of the party in hex, or its first digits.")]
 Passphrase = Annotated[
-    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Passphrase of the private keys.")
+    str | None,
+    typer.Option(
+        "--passphrase-file",
+        metavar="FILE",
+        callback=read_passphrase,
+        help="A file with the passphrase of the private keys as its first line; - is standard input. Without it, the "
+        "variable ANTIPHON_PASSPHRASE, or a question at a terminal.",
+    ),
 ]
 HERE = Path()
 
@@ -86,6 +138,8 @@ def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
         raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
     from antiphon.api.store import Store  # loads the whole API, which commands that only read do not need
 
+    if passphrase is None and sys.stdin.isatty() and KeyStore.needs_passphrase(home / "keys"):
+        passphrase = typer.prompt("Passphrase of the private keys", hide_input=True)
     with Store.open(home, passphrase=passphrase, epochs=False) as store:
         yield store
 
@@ -96,7 +150,9 @@ def new_or_open(home: Path, passphrase: str | None, keyring: bool, unprotected: 
 
     if not (home / "keys").exists() and passphrase is None and not keyring and not unprotected:
         if not sys.stdin.isatty():
-            raise InvalidInput(f"{home} is new; choose how its keys are kept: --passphrase, --keyring or --unprotected")
+            raise InvalidInput(
+                f"{home} is new; choose how its keys are kept: --passphrase-file, --keyring or --unprotected"
+            )
         question = "Passphrase for the private keys of this new home (empty: leave them unprotected)"
         passphrase = typer.prompt(question, "", hide_input=True, confirmation_prompt=True, show_default=False) or None
         unprotected = passphrase is None
@@ -121,7 +177,7 @@ def table(names: list[str], rows: list[dict[str, Any]]) -> Table:
 def _short(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_short, value))
-    text = "" if value is None else str(value)
+    text = "" if value is None else _CONTROLS.sub(_written, str(value))
     return escape(text[:16] if len(text) == 64 else text)
 
 

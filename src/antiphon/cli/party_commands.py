@@ -89,7 +89,7 @@ def import_(
 ) -> None:
     """Verify a file from `antiphon party export`, and add its party to this home. A missing home is created.
 
-    For a new home, choose how its private keys are kept: --passphrase, --keyring or --unprotected. A terminal asks.
+    For a new home, choose how its private keys are kept: --passphrase-file, --keyring or --unprotected.
     """
 
     if not file.is_file():

@@ -109,6 +109,12 @@ class KeyStore:
         store._load()
         return store
 
+    @staticmethod
+    def needs_passphrase(path: Path | str) -> bool:
+        """True if the keys in a file are under a passphrase."""
+        place = Path(path).resolve()
+        return decode_file(_read(place), _name(place)).header.protection is Protection.PASSPHRASE
+
     @property
     def path(self) -> Path:
         """Absolute path of the file."""
