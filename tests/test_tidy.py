@@ -161,6 +161,13 @@ def test_every_package_is_pinned_with_its_hash(path: Path) -> None:
     assert entries
 
 
+def test_the_build_is_pinned_to_the_versions_of_the_lock() -> None:
+    wanted = tomllib.loads(text_of(Path("pyproject.toml")))["build-system"]["requires"]
+    locked = re.findall(r"^[\w.\-]+==[^\s;]+", text_of(Path("requirements.lock")), re.MULTILINE)
+    assert wanted
+    assert set(wanted) <= set(locked)
+
+
 def test_the_javascript_packages_are_pinned_with_their_hashes() -> None:
     path = Path("bench/anchors/package-lock.json")
     packages = {name: package for name, package in json.loads(text_of(path))["packages"].items() if name}
