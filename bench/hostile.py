@@ -57,8 +57,8 @@ NOTES = (
     "and judged and folded as those, 64 KiB at a time, in the order in which they were written. (In the order of the "
     "feeds' random keys, some runs waited for a control block and folded all blocks at once; growth compared the two.)",
     "Memory is the growth of the greatest resident size while the blocks are received, and while the store is opened, "
-    "less than without. Received: the median of up to three rounds. Opened: the median of three. Acts: the median of "
-    "nine (set policy and declare: three, first declare and after edits: one). First declare: × without, and × without "
+    "less than without. Received: the least of up to three rounds. Opened: the least of five. Acts: the median of nine "
+    "(set policy and declare: three, first declare and after edits: one). First declare: × without, and × without "
     "for each byte that is held.",
     "Without: the same home without the attack. The attacked item is compared with an item of its kind that the owner "
     "has made.",

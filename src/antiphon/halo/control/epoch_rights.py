@@ -15,6 +15,7 @@ from antiphon.halo.credentials.claims import EpochGenesis, Policy
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal, folded
 from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.feed_ends import ended_feeds
 from antiphon.halo.rights.floors import Floors
 
 if TYPE_CHECKING:
@@ -110,8 +111,7 @@ class EpochRights:
                 strays = self._paths.of_epoch(epoch, epochs[:at])
                 below = Floors(epochs[:at], released)
                 within = self.within(epoch.control, below, () if isinstance(strays, str) else strays)
-                ended = {feed: at for feed, owner in within.feeds if within.has_ended(feed, owner)}
-                self._released[epoch.genesis] = ended | released
+                self._released[epoch.genesis] = dict.fromkeys(ended_feeds(within), at) | released
             released = self._released[epoch.genesis]
         return Floors(epochs, released)
 

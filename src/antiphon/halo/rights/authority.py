@@ -250,7 +250,7 @@ class Authority:
         known, keeps = self._known.owners, self._keeps(None)
         if keeps and feed in known:
             return known[feed]
-        admissions = self.feeds.admitted.get(feed, [])
+        admissions = self.feeds.admitted.get(feed, ())
         counting = (owner for owner in admissions if self.budgets.counts(feed, owner))
         found = next((owner for owner in counting if self.alive(owner.opened.place)), None)
         if keeps:
@@ -416,9 +416,8 @@ class Authority:
 
     def static_end(self, feed: bytes) -> int:
         """Return where a feed ends by its writer's own doing: a fork, or a `FeedEnd` of its identity or device."""
-        owner = self.owner(feed)
         end = self.fork_ends.get(feed, NO_END)
-        if owner is not None and self.device_ends():
+        if self.device_ends() and (owner := self.owner(feed)) is not None:
             end = min(end, *device_cuts(self, feed, owner), NO_END)
         # A party keeps its genesis.
         return max(end, 1) if feed == self.genesis_feed else end

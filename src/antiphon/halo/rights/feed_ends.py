@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from antiphon.halo.rights.runs import NarrowingRun
 
 
+def ended_feeds(authority: Authority) -> Iterator[bytes]:
+    """Yield the feeds that acts end. A device may have a thousand: what is taken is asked once for an identity."""
+    taken: dict[bytes, bool] = {}
+    ends = bool(authority.device_ends())
+    for feed, owner in authority.feeds:
+        identity = owner.identity
+        if identity not in taken:
+            above = authority.above(identity, None, None)
+            taken[identity] = any(any(authority.narrowing_runs(subject)) for subject in above)
+        if (ends or taken[identity] or feed in authority.fork_ends) and authority.has_ended(feed, owner):
+            yield feed
+
+
 def ending(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
     """Return the least cut by a revocation that left the feed's writer without any role: it never opens again."""
     least = NO_END

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from copy import copy
 
@@ -22,7 +21,7 @@ class FeedOwners:
     def __init__(self) -> None:
         self.budgets = Budgets()
         self.controls: dict[bytes, Owner] = {}
-        self.admitted: dict[bytes, list[Owner]] = defaultdict(list)  # every admission of a data feed, oldest first
+        self.admitted: dict[bytes, tuple[Owner, ...]] = {}  # every admission of a data feed, oldest first
         self._spent: list[Act] = []  # admissions beyond what their feeds may give, as it is now
         self._aside: dict[bytes, tuple[BarrenActs, int, int]] = {}  # by feed: such admissions, kept as columns
         self._recalled: set[tuple[bytes, int]] = set()  # those of them that count again
@@ -31,8 +30,7 @@ class FeedOwners:
         """Return owners of their own."""
         made = copy(self)
         made.budgets = self.budgets.copy()
-        made.controls, made._aside = dict(self.controls), dict(self._aside)
-        made.admitted = defaultdict(list, {feed: list(owners) for feed, owners in self.admitted.items()})
+        made.controls, made.admitted, made._aside = dict(self.controls), dict(self.admitted), dict(self._aside)
         made._spent, made._recalled = list(self._spent), set(self._recalled)
         return made
 
@@ -59,8 +57,8 @@ class FeedOwners:
         if admission.kind is FeedKind.CONTROL:
             self.controls[admission.feed] = owner
         else:
-            self.admitted[admission.feed].append(owner)
-            self.admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
+            owners = (*self.admitted.get(admission.feed, ()), owner)
+            self.admitted[admission.feed] = tuple(sorted(owners, key=lambda known: known.opened.stamp))
         return self.budgets.open(admission.feed, owner) and admission.kind is FeedKind.CONTROL
 
     def admit(self, act: Act, admission: FeedAdmission, *, again: bool = False) -> None:
@@ -71,7 +69,7 @@ class FeedOwners:
         if self.budgets.spent(act, repeated=repeated):
             self._spent.append(act)
         elif repeated:  # it gives no right, but the feed is known
-            self.admitted.setdefault(admission.feed, [])
+            self.admitted.setdefault(admission.feed, ())
         else:
             self.open(act, admission)
 

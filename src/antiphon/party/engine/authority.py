@@ -62,7 +62,7 @@ class OpenAuthority:
         """Return True: every feed is known."""
         return True
 
-    def data_feeds(self) -> Iterable[bytes]:
+    def data_feeds(self) -> Collection[bytes]:
         """Return all feeds of the party, as of the last `refresh`."""
         return self._feeds
 
@@ -202,7 +202,7 @@ class PartyAuthority:
         """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
         return self._machine.names(identity)
 
-    def data_feeds(self) -> Iterable[bytes]:
+    def data_feeds(self) -> Collection[bytes]:
         """Return the admitted data feeds, also those whose admission is void."""
         # Includes feeds whose admission is void: messages of others may have seen theirs, and would wait for ever.
         return self._machine.data_feeds()

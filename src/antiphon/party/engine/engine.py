@@ -171,9 +171,10 @@ class Engine:
         self.changed(news)
 
     def _refresh(self, news: bool) -> None:
-        for feed in self.authority.data_feeds():
-            self.delivery.activate(feed)
+        known = self.authority.data_feeds()
         for record in self.store.feeds(self.party):
+            if record.feed in known:  # most may have no blocks: a device may admit many feeds, and write to few
+                self.delivery.activate(record.feed)
             lane = self.delivery.lanes.get(record.feed)
             if lane is None:
                 continue

@@ -46,6 +46,8 @@ class Judge:
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """Yield the void ranges within [start, stop), in order."""
+        if start >= stop:
+            return
         erased = self._authority.erased(lane.feed)
         singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
         for void in _merged(self._ends(lane, start, stop)):

@@ -84,7 +84,7 @@ class Authority(EpochJudge, Known, Protocol):
     def refresh(self) -> bool:
         """Read new control blocks. True if any verdict, feed or entry may have changed."""
 
-    def data_feeds(self) -> Iterable[bytes]:
+    def data_feeds(self) -> Collection[bytes]:
         """Return the feeds whose messages are delivered, whether or not they count."""
 
     def is_control(self, feed: bytes) -> bool:

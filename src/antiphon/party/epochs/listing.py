@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
 from dataclasses import dataclass
 
 from antiphon.core.cid import Cid
@@ -83,9 +83,16 @@ def genesis_to_refuse(machine: PartyMachine, device: bytes, epoch: FinalEpoch, c
 
 class _Listing:
     def __init__(self, machine: PartyMachine) -> None:
-        self._machine = machine
         self._chain = machine.epochs()
-        self._identities = {owner.device: owner.identity for owner in machine.authority.owners().values()}
+        self._identities = {owner.device: owner.identity for owner in machine.authority.feeds.controls.values()}
+        self._refused: dict[tuple[int, bytes], list[Objection]] = defaultdict(list)
+        for act in machine.acts():
+            claim, device = act.claim, self._chain.feeds.get(act.stamp.feed, b"")
+            if isinstance(claim, EpochRefusal) and device in act.signers:
+                computed = Cid(claim.computed) if claim.computed else None
+                self._refused[claim.number, claim.snapshot].append(
+                    Objection(self._voter(device), claim.reason, computed)
+                )
 
     def all(self) -> list[EpochRecord]:
         final = [
@@ -124,19 +131,10 @@ class _Listing:
             messages=sum(epoch.cut.values()),
             declared_by=self._voter(self._chain.feeds[declared.feed]),
             attested=tuple(map(self._voter, votes)),
-            refused=tuple(self._refused(epoch.number, epoch.snapshot)),
+            refused=tuple(self._refused.get((epoch.number, epoch.snapshot), ())),  # also of a final one
             reason=reason,
             needed=needed,
         )
-
-    def _refused(self, number: int, snapshot: bytes) -> Iterator[Objection]:
-        """Yield the refusals of an epoch, also of a final one: their writers disagree with the party."""
-        for act in self._machine.acts():
-            claim, device = act.claim, self._chain.feeds.get(act.stamp.feed, b"")
-            if not isinstance(claim, EpochRefusal) or (claim.number, claim.snapshot) != (number, snapshot):
-                continue
-            if device in act.signers:
-                yield Objection(self._voter(device), claim.reason, Cid(claim.computed) if claim.computed else None)
 
     def _voter(self, device: bytes) -> Voter:
         return Voter(PublicKey(device), PublicKey(self._identities.get(device, device)))
