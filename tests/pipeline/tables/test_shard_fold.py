@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.budget import budget
-from tests.pipeline.histories import OBJECT, PARTY, History, Message, fold_whole, plan_of, rows_of
+from tests.pipeline.histories import FEEDS, OBJECT, PARTY, History, Message, fold_whole, plan_of, rows_of
 
 from antiphon.core.errors import BadEncoding
 from antiphon.feed.header import Kind
@@ -78,9 +78,13 @@ class Shards:
         return sorted((row for file in every for batch in read_batches(file) for row in batch.to_pylist()), key=repr)
 
 
-def both(folder: Path, chance: random.Random, wild: float, buckets: int = 1) -> tuple[Shards, Shards, list[Message]]:
+def both(
+    folder: Path, chance: random.Random, wild: float, buckets: int = 1, *, late: bool = False
+) -> tuple[Shards, Shards, list[Message]]:
     """Tables that went on in a few steps, and those that were written at once."""
     messages = History(chance, wild).write()
+    if late:
+        messages = one_feed_late(messages, chance)
     plan = plan_of(messages, chance, wild)
     on, whole = Shards(folder / "on", plan, chance, buckets), Shards(folder / "whole", plan, chance)
     cuts = sorted({*chance.sample(range(len(messages)), min(3, len(messages))), len(messages)})
@@ -102,6 +106,29 @@ def test_tables_that_went_on_are_those_that_were_written_at_once(wild: float, tm
         for table in ("items", "links", "quarantine"):
             assert on.rows(table) == whole.rows(table), (seed, table)
         assert combine_tallies(on.tallies) == combine_tallies(whole.tallies), seed
+
+
+def one_feed_late(messages: Sequence[Message], chance: random.Random) -> list[Message]:
+    """Delay one feed, by any number of messages: what others wrote to its items comes before these exist."""
+    late = chance.randrange(len(FEEDS))
+    waiting, others = ([one for one in messages if (one[0] == late) == is_late] for is_late in (True, False))
+    at = chance.randrange(len(others) + 1)
+    return [*others[:at], *waiting, *others[at:]]
+
+
+@pytest.mark.parametrize("wild", [0.0, 0.1])
+def test_a_late_genesis_takes_in_the_messages_that_were_refused_before_it(wild: float, tmp_path: Path) -> None:
+    """Their verdicts change with a message that comes later: the item is folded from all of its messages."""
+    taken_in = 0
+    for seed in range(SEEDS):
+        chance = random.Random(f"late {seed} {wild}")
+        on, whole, messages = both(tmp_path / str(seed), chance, wild, chance.choice((1, 16)), late=True)
+        for table in ("items", "links", "quarantine"):
+            assert on.rows(table) == whole.rows(table), (seed, table)
+        assert combine_tallies(on.tallies) == combine_tallies(whole.tallies), seed
+        first = {item: note.kind for _, item, note in reversed(messages)}
+        taken_in += sum(first[row["item"]] != Kind.GENESIS for row in whole.rows("items"))
+    assert taken_in > SEEDS // 2
 
 
 def test_most_items_are_updated_in_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
