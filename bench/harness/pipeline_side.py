@@ -186,7 +186,7 @@ def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
     with log.locked():
         begun = TableRun(spark(), log, [folder])
         begun.update(until=most)
-        report_tables(spark(), log, begun.home_paths, begun.steps)
+        report_tables(spark(), log.at_last_run(), begun.home_paths, begun.steps)
     first, took = now() - start, []
     for number in range(rounds + 1):
         copy = f"{tables}-{number}"

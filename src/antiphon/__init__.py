@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         CorruptBlock as CorruptBlock,
         DamagedBlob as DamagedBlob,
         DamagedItems as DamagedItems,
+        DamagedTables as DamagedTables,
+        DiskFull as DiskFull,
         Equivocation as Equivocation,
         FeedRetired as FeedRetired,
         InvalidInput as InvalidInput,

@@ -44,7 +44,8 @@ def live(peer: Peer) -> tuple[States, Refusals]:
 
 def contents(spark: SparkSession, log: DeltaFolder) -> dict[str, list[Any]]:
     """All rows of the tables that must equal those of a full run."""
-    return {name: sorted(map(repr, log.read(spark, name).collect())) for name in COMPARED}
+    tables = log.at_last_run()
+    return {name: sorted(map(repr, tables.read(spark, name).collect())) for name in COMPARED}
 
 
 def flip(path: Path, part: bytes) -> None:

@@ -147,9 +147,9 @@ def _root(plan: PartyPlan, rows: list[dict[str, Any]]) -> bytes:
 def in_tables(log: DeltaFolder) -> dict[bytes, tuple[dict[bytes, bytes | None], dict[tuple[bytes, int], str]]]:
     """What tables have of each party: the states of its items, and the blocks that are refused."""
     found: dict[bytes, tuple[dict[bytes, bytes | None], dict[tuple[bytes, int], str]]] = defaultdict(lambda: ({}, {}))
-    for row in log.rows_after("items", "messages", -1):
+    for row in log.at_last_run().rows_after("items", "messages", -1):
         found[row["party"]][0][row["item"]] = row["data"]
-    for row in log.rows_after("quarantine", "seq", -1):
+    for row in log.at_last_run().rows_after("quarantine", "seq", -1):
         if row["standing"] == "refused":
             found[row["party"]][1][row["feed"], row["seq"]] = row["reason"]
     return found

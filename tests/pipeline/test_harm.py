@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -27,7 +26,8 @@ from antiphon.pipeline.plan.resume_point import ResumePoint
 from antiphon.pipeline.source.datasource import _batch_end
 from antiphon.pipeline.source.ranges import Limits, Range
 from antiphon.pipeline.tables import delta_folder
-from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
+from antiphon.pipeline.tables.run_tables import CurrentVersions
 from antiphon.pipeline.tables.schemas import SCHEMAS
 from antiphon.testing.peers import Peer, Peers
 
@@ -169,7 +169,7 @@ def test_relative_homes_and_tables_behind_a_link_are_found(
     assert [batch.account["lost"] for batch in seen] == [0]
     assert second.counts["lost"] == 0
     assert second.counts["applied"] == seen[0].account["applied"] + 1
-    assert max(map(len, log.files_by_partition("changes").values())) == 1  # they were put together
+    assert max(map(len, log.at_last_run().files_by_partition("changes").values())) == 1  # they were put together
 
 
 def test_a_party_that_is_not_there_is_told(quick: SparkSession, tmp_path: Path) -> None:
@@ -225,15 +225,15 @@ def _forgetful(step: PartyStep) -> PartyStep:
 )
 def test_what_names_other_tables_is_no_list_of_tables(tmp_path: Path, text: str) -> None:
     (tmp_path / delta_folder.CURRENT).write_text(text)
-    with pytest.raises(BadEncoding, match="remove the folder, and run again"):
+    with pytest.raises(BadEncoding, match="run --full"):
         DeltaFolder(tmp_path).current()
 
 
 def test_a_table_whose_log_is_gone_says_what_to_do(tmp_path: Path) -> None:
     log = DeltaFolder(tmp_path)
     log.publish(CurrentVersions(1, {"items": 3}))
-    with pytest.raises(BadEncoding, match=r"the table items in .* remove the folder, and run again"):
-        log.read_small("items")
+    with pytest.raises(BadEncoding, match=r"the table items in .* run --full"):
+        log.at_last_run().read_small("items")
 
 
 def test_a_party_with_too_many_bodiless_messages_is_read_in_full(
@@ -248,7 +248,7 @@ def test_a_party_with_too_many_bodiless_messages_is_read_in_full(
     version = log.write_small("quarantine", SCHEMAS["quarantine"], rows[3:], None)
     log.publish(CurrentVersions(1, {"quarantine": version}))
 
-    found = TableRun(cast(SparkSession, None), log, [])._bodiless()
+    found = table_run._bodiless(log.at_last_run())
     known = {party: ResumePoint(PartyPlan("", party, (), {}, {})) for party in (few, many)}
     look = ReplanRequest((), Limits(), known, found, "", frozenset())
 

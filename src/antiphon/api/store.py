@@ -52,6 +52,7 @@ from antiphon.core.errors import (
     UnknownParty,
 )
 from antiphon.core.keys import PublicKey
+from antiphon.core.local_path import local_path
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.identity import Identity, devices, load_identity, new_device, new_identity
@@ -140,7 +141,7 @@ class Store:
             raise InvalidInput("the path of a store is empty; name a folder, '.' for the working directory")
         if prune and not epochs:
             raise InvalidInput("a store prunes by itself only where it takes part in epochs: leave out epochs=False")
-        home = Path(path).expanduser()
+        home = local_path(path)
         keys, recovery_phrase = _keys(
             home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness
         )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -20,6 +20,7 @@ from rich.table import Table
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
+from antiphon.core.local_path import local_path
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 PASSPHRASE_SIZE_MAX = 1024
+_Paths = TypeVar("_Paths")
 
 
 class PlainConsole(Console):
@@ -74,7 +76,18 @@ def read_passphrase(file: str | None) -> str | None:
         raise InvalidInput(f"--passphrase-file {file}: its first line is no text in UTF-8") from None
 
 
-Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of the peer.")]
+def on_this_machine(value: _Paths) -> _Paths:
+    """Refuse an option or argument that names a file or folder by a URI; for `typer`, as a callback."""
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, Path):
+            local_path(one)
+    return value
+
+
+Home = Annotated[
+    Path,
+    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of the peer.", callback=on_this_machine),
+]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON value to standard output.")]
 PartyKey = Annotated[str, typer.Argument(help="The key of the party in hex, or its first digits.")]
 Passphrase = Annotated[

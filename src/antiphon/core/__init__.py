@@ -7,6 +7,7 @@ stamp      `Stamp`: names of messages, and the total order
 timeframe  `Timeframe`: a vector clock over feeds; `Causality`
 sightings  `Sightings`: the timeframes of all blocks of a feed, as one log
 errors     the tree of errors
+local_path folders that users name; a URI is refused
 reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 output_file  `output_file`: files that appear whole or not at all

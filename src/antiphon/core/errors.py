@@ -11,6 +11,8 @@ AntiphonError
 │   └── Equivocation    the feed's writer signed two histories; carries the evidence
 ├── StoreError          a store on this machine cannot do the operation
 │   ├── CorruptBlock    stored bytes have changed; names feed and seq
+│   ├── DiskFull        the disk has no room; what was acknowledged is kept
+│   ├── DamagedTables   tables of the pipeline were changed by another program, or cannot be read
 │   ├── StoreLocked     another process writes this store
 │   ├── StoreClosed     the store was closed
 │   ├── UnknownFeed     the store holds no such feed
@@ -101,6 +103,14 @@ class CorruptBlock(StoreError):
         super().__init__(message)
         self.feed = feed
         self.seq = seq
+
+
+class DiskFull(StoreError):
+    """The disk has no room. What was acknowledged is kept: free some space, and try again."""
+
+
+class DamagedTables(StoreError, BadEncoding):
+    """Tables of the pipeline were changed by another program, or cannot be read. `run --full` writes them again."""
 
 
 class StoreLocked(StoreError):

@@ -60,6 +60,12 @@ def copied(archive: Path, tmp_path: Path) -> Path:
     return shutil.copytree(archive, tmp_path / "archive")
 
 
+def test_only_the_owner_may_read_an_archive(archive: Path) -> None:
+    every = [archive, *archive.rglob("*")]
+
+    assert {path for path in every if path.stat().st_mode & 0o777 != (0o700 if path.is_dir() else 0o600)} == set()
+
+
 def test_a_home_rebuilt_from_its_archive_is_the_same_live(home: Path, archive: Path, tmp_path: Path) -> None:
     done = import_archive(archive, tmp_path / "back")
 

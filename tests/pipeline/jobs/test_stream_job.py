@@ -56,11 +56,11 @@ def whole(spark: SparkSession, home: Path, tmp_path_factory: pytest.TempPathFact
 
 def check_changes(log: DeltaFolder) -> None:
     """Each run tells of an item once, and every item was created once more often than it was removed."""
-    rows = list(log.rows_after("changes", "run", 0))
+    rows = list(log.at_last_run().rows_after("changes", "run", 0))
     assert max(Counter((row["run"], row["party"], row["item"]) for row in rows).values()) == 1
     left = Counter((row["party"], row["item"]) for row in rows if row["change"] == "created")
     left.subtract(Counter((row["party"], row["item"]) for row in rows if row["change"] == "removed"))
-    items = Counter((row["party"], row["item"]) for row in log.rows_after("items", "messages", -1))
+    items = Counter((row["party"], row["item"]) for row in log.at_last_run().rows_after("items", "messages", -1))
     assert +left == items
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlparse
@@ -12,17 +14,20 @@ from urllib.parse import unquote, urlparse
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.budget import budget
 from tests.cli.conftest import call, told
+from tests.pipeline.helpers import contents
+from tests.pipeline.published_runs import publisher
 from tests.pipeline.small import small_jobs
 
 import antiphon
-from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.core.errors import BadEncoding, DamagedTables, DiskFull, InvalidInput
 from antiphon.pipeline.jobs.report import Report
 from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.query.table_sql import ask
-from antiphon.pipeline.tables.delta_folder import LAYOUT, CurrentVersions, DeltaFolder
+from antiphon.pipeline.tables.delta_folder import LAYOUT, DeltaFolder
+from antiphon.pipeline.tables.run_tables import CurrentVersions
 from antiphon.query.codec.json_form import to_json
 from antiphon.query.filters import prop
 from antiphon.query.query import Query
@@ -64,7 +69,7 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _no_space(*_: object) -> None:
+def _no_space(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "no space is left")
 
 
@@ -106,12 +111,64 @@ def test_links_lead_from_children_to_parents_and_blocks_are_all_there(spark: Spa
 def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSession, written: Written) -> None:
     with pytest.raises(InvalidInput, match="blocks, changes, epochs, items, links, progress, quarantine, standings"):
         ask(spark, written.log, "SELECT * FROM nothing")
+    with pytest.raises(InvalidInput) as syntax:
+        ask(spark, written.log, "SELECT 1 one\n  FRAM items")
+    with pytest.raises(InvalidInput) as column:
+        ask(spark, written.log, "SELECT item, nmae FROM items")
+
+    assert re.search(r"Syntax error at or near 'FRAM'.*\n    FRAM items\n    \^\n", str(syntax.value))
+    assert re.search(
+        r"`nmae` cannot be resolved.*\n  SELECT item, nmae FROM items\n               \^\n", str(column.value)
+    )
+
+
+def damage_log(log: DeltaFolder) -> None:
+    DeltaTable(str(log.folder / "items")).delete("NOT deleted")
+
+
+def damage_file(log: DeltaFolder) -> None:
+    for file in log.at_last_run().files("items"):
+        Path(file).write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"), [(damage_log, "changed rows of the table items"), (damage_file, "parquet cannot be read")]
+)
+def test_a_full_run_writes_tables_that_another_program_has_changed(
+    quick: SparkSession, written: Written, tmp_path: Path, damage: Callable[[DeltaFolder], None], told: str
+) -> None:
+    log, fresh = DeltaFolder(tmp_path / "tables"), DeltaFolder(tmp_path / "fresh")
+    shutil.copytree(written.log.folder, log.folder)
+    TableRun(quick, fresh, [written.home]).run()
+    log.recover()
+    damage(log)
+
+    with pytest.raises(DamagedTables, match=f"{told}.*`antiphon pipeline run --full` with all homes"):
+        TableRun(quick, log, [written.home]).run()
+    with pytest.raises(DamagedTables, match="name no party"):
+        TableRun(quick, log, [written.home], written.first.parties[0].account.party.split()).run(full=True)
+    report = TableRun(quick, log, [written.home]).run(full=True)
+
+    assert report.counts["lost"] == 0
+    assert log.current().run == 3
+    assert contents(quick, log) == contents(quick, fresh)
+    assert TableRun(quick, log, [written.home]).run().unchanged == 1
+
+
+def test_an_answer_joins_tables_of_one_run_while_another_process_publishes(quick: SparkSession, tmp_path: Path) -> None:
+    both = "SELECT (SELECT max(number) FROM epochs) one, (SELECT max(start) FROM standings) other"
+    log = DeltaFolder(tmp_path / "tables")
+    with publisher(log.folder):
+        rows = [ask(quick, log, both)[0] for _ in range(budget(8, 200))]
+
+    assert [row for row in rows if row["one"] != row["other"]] == []
+    assert len({row["one"] for row in rows}) > 3
 
 
 def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Written, tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     shutil.copytree(written.log.folder, folder)
-    assert DeltaFolder(folder).table("changes").version() < DeltaTable(str(folder / "changes")).version()
+    assert DeltaFolder(folder).at_last_run().table("changes").version() < DeltaTable(str(folder / "changes")).version()
 
     made = told("pipeline", "run", "--home", written.home, "--tables", folder)
     rows = told(
@@ -156,7 +213,7 @@ def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "current.json"
     file.write_text(file.read_text().replace(f'"layout": {LAYOUT}', '"layout": 1'))
 
-    with pytest.raises(BadEncoding, match=f"layout 1, and this version writes {LAYOUT}; remove the folder"):
+    with pytest.raises(BadEncoding, match=f"layout 1, and this version writes {LAYOUT}; .*run --full"):
         log.current()
 
 
@@ -213,7 +270,7 @@ def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("antiphon.pipeline.tables.delta_folder.sync_folder", sync)
+        patched.setattr("antiphon.feed.store.private_files.sync_folder", sync)
         with pytest.raises(KeyboardInterrupt):
             TableRun(quick, log, [written.home]).run()
 
@@ -226,14 +283,14 @@ def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
 def test_a_run_that_fails_while_it_commits_is_done_again(
     quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables are ahead then of what is published, and what they name must not be missed by anybody."""
+    """Some tables are committed then, and nothing is published: all of them go, and with them the files."""
     log = DeltaFolder(tmp_path / "tables")
     with monkeypatch.context() as patched:
         patched.setattr(DeltaFolder, "write_small", _no_space)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(DiskFull, match=r"no space is left to write .*tables .*bytes free in .*Free some space"):
             TableRun(quick, log, [written.home]).run()
     assert log.current().run == 0
-    assert all(file.exists() for file in latest(log, "items"))
+    assert not list(log.folder.rglob("*.parquet"))
 
     assert TableRun(quick, log, [written.home]).run().counts["lost"] == 0
     assert all(file.exists() for file in latest(log, "items"))
@@ -244,7 +301,7 @@ def test_blocks_that_cannot_be_written_end_a_run_that_leaves_nothing(
 ) -> None:
     log = DeltaFolder(tmp_path / "tables")
     monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.write_rows", _no_space)
-    with pytest.raises(PySparkException, match="no space"):
+    with pytest.raises(DiskFull, match="no space is left to write"):
         TableRun(quick, log, [written.home]).run()
 
     assert not list(log.folder.rglob("*.parquet"))

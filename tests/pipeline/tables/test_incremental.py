@@ -65,13 +65,13 @@ def keep_blobs(peer: Peer) -> None:
 
 
 def keys_of(spark: SparkSession, log: DeltaFolder) -> set[tuple[bytes, bytes]]:
-    return {(bytes(row["party"]), bytes(row["item"])) for row in log.read(spark, "items").collect()}
+    return {(bytes(row["party"]), bytes(row["item"])) for row in log.at_last_run().read(spark, "items").collect()}
 
 
 def there(spark: SparkSession, log: DeltaFolder) -> set[tuple[bytes, bytes]]:
     """The items that there must be, by what the change feed says of all runs."""
     found: set[tuple[bytes, bytes]] = set()
-    for row in sorted(log.read(spark, "changes").collect(), key=lambda row: row["run"]):
+    for row in sorted(log.at_last_run().read(spark, "changes").collect(), key=lambda row: row["run"]):
         key = bytes(row["party"]), bytes(row["item"])
         assert (key in found) == (row["change"] != "created"), row
         (found.discard if row["change"] == "removed" else found.add)(key)

@@ -8,18 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from antiphon.cli.common import Json, busy, err, out, show
-from antiphon.cli.pipeline.session import Master, needed, spark_session
+from antiphon.cli.common import Json, busy, err, on_this_machine, out, show
+from antiphon.cli.pipeline.session import Master, check_homes, needed, spark_session
 from antiphon.cli.pipeline.verify import tell_findings
 
 app = typer.Typer(no_args_is_help=True, help="A home as Parquet, from which it can be rebuilt.")
 
-Archive = Annotated[Path, typer.Argument(help="The folder of the archive.")]
+Archive = Annotated[Path, typer.Argument(help="The folder of the archive.", callback=on_this_machine)]
 
 
 @app.command("export")
 def export_(
-    home: Annotated[Path, typer.Argument(help="The folder of a peer, which may run at the same time.")],
+    home: Annotated[
+        Path, typer.Argument(help="The folder of a peer, which may run at the same time.", callback=on_this_machine)
+    ],
     folder: Archive,
     master: Master = None,
     as_json: Json = False,
@@ -29,6 +31,7 @@ def export_(
     Private keys are not in it. Ends with 1 if something could not be read.
     Example: antiphon pipeline archive export home archive
     """
+    check_homes([home], master)
     with spark_session(master, as_json, "the archive is unchanged") as (spark, tell):
         from antiphon.pipeline.archive.export import export_archive
 
@@ -54,7 +57,7 @@ def export_(
 @app.command("import")
 def import_(
     folder: Archive,
-    home: Annotated[Path, typer.Argument(help="The folder of the new home.")],
+    home: Annotated[Path, typer.Argument(help="The folder of the new home.", callback=on_this_machine)],
     as_json: Json = False,
 ) -> None:
     """Verify an archive and make a home of it. The home has no keys: opening it creates new ones."""
@@ -69,6 +72,9 @@ def import_(
 @app.command()
 def check(folder: Archive, master: Master = None, as_json: Json = False) -> None:
     """Verify the digest of every file, and every block, head and blob. Ends with 1 if anything is wrong."""
+    with needed():
+        from antiphon.pipeline.archive_format.manifest import Manifest
+    Manifest.read(folder)
     with spark_session(master, as_json, "the archive is unchanged") as (spark, tell):
         from antiphon.pipeline.archive.check import check_archive
 

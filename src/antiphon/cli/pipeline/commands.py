@@ -7,9 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from antiphon.cli.common import HERE, Json, out, show, table
+from antiphon.cli.common import HERE, Json, on_this_machine, out, show, table
 from antiphon.cli.pipeline import archive, epoch, stream, verify
-from antiphon.cli.pipeline.session import Homes, Master, needed, spark_session
+from antiphon.cli.pipeline.session import (
+    Homes,
+    Master,
+    Parties,
+    Tables,
+    check_homes,
+    needed,
+    party_keys,
+    spark_session,
+)
 from antiphon.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
@@ -22,14 +31,17 @@ app.add_typer(archive.app, name="archive")
 SHOWN_MAX = 20  # parties, and reasons of each standing
 TABLES = "blocks, changes, epochs, items, links, progress, quarantine, standings"
 
-Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
-
 
 @app.command()
 def run(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
-    tables: Annotated[Path | None, typer.Option("--tables", "-t", help="Write tables into this folder.")] = None,
+    party: Parties = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables", "-t", help="Write tables into this folder.", callback=on_this_machine, file_okay=False
+        ),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Read and verify all again; ignore the tables' state.")] = False,
     master: Master = None,
     as_json: Json = False,
@@ -41,13 +53,13 @@ def run(
     """
     if full and tables is None:
         raise InvalidInput("without tables every run is from nothing: leave out --full, or name --tables")
+    parties = party_keys(party)
+    check_homes(home, master)
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.jobs.batch_run import Run
         from antiphon.pipeline.jobs.table_run import TableRun
-        from antiphon.pipeline.source.home import read_parties
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-        parties = read_parties(",".join(party or ()))
         if tables is None:
             with Run.begin(spark, list(home), parties, tell=tell) as made:
                 report = made.report()
@@ -71,12 +83,13 @@ def sql(
 
     Example: antiphon pipeline sql "SELECT type, count(*) FROM items GROUP BY type"
     """
-    with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.query.table_sql import ask
+    with needed():
+        from antiphon.pipeline.query.table_sql import ask, tables_of
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
-
+    found = tables_of(DeltaFolder(tables))
+    with spark_session(master, as_json) as (spark, tell):
         tell("ask")
-        rows = [_readable(row) for row in ask(spark, DeltaFolder(tables), text, limit)]
+        rows = [_readable(row) for row in ask(spark, found, text, limit)]
     show(as_json, rows, lambda: out.print(table(list(rows[0]), rows) if rows else "no rows"))
 
 
@@ -94,7 +107,7 @@ def list_tables(
     if compact:
         with log.locked():
             log.compact()
-    rows = list(log.describe())
+    rows = list(log.at_last_run().describe())
     names = ["table", "version", "rows", "files", "bytes"]
     show(as_json, rows, lambda: out.print(table(names, rows) if rows else f"there are no tables in {log.folder}"))
 

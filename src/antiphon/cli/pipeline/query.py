@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from antiphon.cli.common import Json, out, show, table
-from antiphon.cli.pipeline.session import Master, spark_session
+from antiphon.cli.pipeline.session import Master, Parties, Tables, needed, party_keys, spark_session
 from antiphon.core.errors import InvalidInput
 from antiphon.query.codec.json_form import from_json, plain
 from antiphon.query.packed_json import unpack
@@ -21,8 +21,8 @@ SHOWN = ("party", "item", "type", "name", "state")
 
 def query(
     text: Annotated[str, typer.Argument(help="A query as JSON, a file that holds it, or - for standard input.")],
-    tables: Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")] = Path("tables"),
-    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
+    tables: Tables = Path("tables"),
+    party: Parties = None,
     rows: Annotated[int, typer.Option(help="Maximum number of rows.", min=1)] = 1_000,
     master: Master = None,
     as_json: Json = False,
@@ -31,15 +31,15 @@ def query(
 
     Example: antiphon pipeline query '{"where": {"has": ["due"]}}'
     """
-    asked = read_query(text)
-    with spark_session(master, as_json) as (spark, tell):
+    asked, parties = read_query(text), party_keys(party)
+    with needed():
         from antiphon.pipeline.query.dataframe import found
-        from antiphon.pipeline.query.table_sql import open_tables
-        from antiphon.pipeline.source.home import read_parties
+        from antiphon.pipeline.query.table_sql import open_tables, tables_of
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
-
+    last = tables_of(DeltaFolder(tables))
+    with spark_session(master, as_json) as (spark, tell):
         tell("ask")
-        seen = open_tables(spark, DeltaFolder(tables), read_parties(",".join(party or ())))
+        seen = open_tables(spark, last, parties)
         answer = [_row(row.asDict()) for row in found(asked, seen).limit(rows).collect()]
     names = list(SHOWN) if asked.aggregate is None else ["party", "group", "value"]
     show(as_json, answer, lambda: out.print(table(names, answer) if answer else "nothing"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from antiphon.cli.common import err
+from antiphon.cli.common import err, on_this_machine
 from antiphon.cli.pipeline.progress import Watch, watched
 from antiphon.core.errors import InvalidInput
 
@@ -28,9 +28,34 @@ class Tell(Protocol):
 
 Homes = Annotated[
     list[Path],
-    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer, or an archive. Repeatable."),
+    typer.Option(
+        "--home",
+        "-H",
+        envvar="ANTIPHON_HOME",
+        help="The folder of a peer, or an archive. Repeatable.",
+        callback=on_this_machine,
+    ),
 ]
+Tables = Annotated[
+    Path, typer.Option("--tables", "-t", help="The folder of the tables.", callback=on_this_machine, file_okay=False)
+]
+Parties = Annotated[list[str] | None, typer.Option("--party", help="Only this party, by its key in hex. Repeatable.")]
 Master = Annotated[str | None, typer.Option(help="URL of a Spark cluster. Default: all cores of this machine.")]
+
+
+def check_homes(homes: list[Path], master: str | None) -> None:
+    """Raise `InvalidInput` if a home is none, before Spark starts. Homes of a cluster may be on its machines alone."""
+    with needed():
+        from antiphon.pipeline.source.home import check_home
+    for home in homes if master is None or master.startswith("local") else ():
+        check_home(home)
+
+
+def party_keys(parties: list[str] | None) -> tuple[bytes, ...]:
+    """Parse the keys of parties."""
+    with needed():
+        from antiphon.pipeline.source.home import read_parties
+    return read_parties(",".join(parties or ()))
 
 
 @contextmanager

@@ -12,21 +12,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from antiphon.cli.common import HERE, Json, err, out, table
-from antiphon.cli.pipeline.session import INTERRUPTED, Homes, Master, needed, spark_session
+from antiphon.cli.common import HERE, Json, err, on_this_machine, out, table
+from antiphon.cli.pipeline.session import (
+    INTERRUPTED,
+    Homes,
+    Master,
+    Parties,
+    Tables,
+    check_homes,
+    needed,
+    party_keys,
+    spark_session,
+)
 
 if TYPE_CHECKING:
     from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
 
-Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
-Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="Folder from which a restarted stream continues.")]
+Checkpoint = Annotated[
+    Path,
+    typer.Option(
+        "--checkpoint",
+        "-c",
+        help="Folder from which a restarted stream continues.",
+        callback=on_this_machine,
+        file_okay=False,
+    ),
+]
 MaxBlocks = Annotated[int, typer.Option(help="Approximate maximum of blocks in a batch.", min=1)]
 FOLLOW_EVERY_S = 0.5
 
 
 def stream(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
+    party: Parties = None,
     tables: Tables = Path("tables"),
     checkpoint: Checkpoint = Path("checkpoint"),
     available_now: Annotated[
@@ -42,14 +60,14 @@ def stream(
     SIGTERM and Ctrl-C end it after the current batch.
     Example: antiphon pipeline stream --home home --tables tables --checkpoint checkpoint
     """
-    told = "the current batch is in the tables"
+    told, parties = "the current batch is in the tables", party_keys(party)
+    check_homes(home, master)
     with spark_session(master, as_json, told) as (spark, tell):
         from antiphon.pipeline.jobs.stream_job import StreamJob
         from antiphon.pipeline.jobs.table_run import TableRun
-        from antiphon.pipeline.source.home import read_parties
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-        follow = TableRun(spark, DeltaFolder(tables), list(home), read_parties(",".join(party or ())), tell=tell)
+        follow = TableRun(spark, DeltaFolder(tables), list(home), parties, tell=tell)
         job = StreamJob(follow, checkpoint, max_blocks, trigger, available_now, lambda batch: _tell(batch, as_json))
         with _stopped_by_signals(job) as caught:
             job.run()
@@ -71,7 +89,7 @@ def changes(
     try:
         while True:
             rows = sorted(
-                (_readable(row) for row in log.rows_after("changes", "run", since)),
+                (_readable(row) for row in log.at_last_run().rows_after("changes", "run", since)),
                 key=lambda row: (row["run"], row["party"], row["item"]),
             )
             if as_json:

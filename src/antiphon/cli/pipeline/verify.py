@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from antiphon.cli.common import HERE, Json, out, show, table
-from antiphon.cli.pipeline.session import Homes, Master, spark_session
+from antiphon.cli.pipeline.session import Homes, Master, Parties, check_homes, party_keys, spark_session
 
 SHOWN_MAX = 50
 
 
 def verify(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
+    party: Parties = None,
     strict: Annotated[bool, typer.Option("--strict", help="Count void and pending blocks as wrong, too.")] = False,
     master: Master = None,
     as_json: Json = False,
@@ -24,12 +24,13 @@ def verify(
     Ends with 1 if anything is wrong. Void blocks, and blocks that wait for missing ones, are reported but not wrong:
     honest parties have them.
     """
+    parties = party_keys(party)
+    check_homes(home, master)
     with spark_session(master, as_json, "nothing was written") as (spark, tell):
         from antiphon.pipeline.jobs.verify import verify as check
-        from antiphon.pipeline.source.home import read_parties
 
         tell("verify")
-        done = check(spark, list(home), read_parties(",".join(party or ())))
+        done = check(spark, list(home), parties)
     answer = done.row()
     show(as_json, answer, lambda: tell_findings(answer))
     if done.faults or (strict and done.findings):

@@ -14,6 +14,7 @@ env            `Env`: the LMDB environment with the tables of feeds
 map_file       `MapFile`: an LMDB file that grows; also under the blob store
 gate           many transactions, or one exclusive resize of the map
 lock           file locks: one writing process
+private_files  files and folders that only their owner may read
 disk           `Disk`: hooks around commits, for simulated crashes
 
 In: appends and spans. Out: blocks, spans, records, evidence. May import the formats in `antiphon.feed`, and `core`.

@@ -21,11 +21,13 @@ from pyspark.sql import SparkSession
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
+from antiphon.core.local_path import local_path
 from antiphon.core.reasons import Reason, coded
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import End
 from antiphon.feed.header import NO_END
 from antiphon.feed.span import Span
+from antiphon.feed.store.private_files import make_folder
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.bundle.export import joined
 from antiphon.pipeline.archive.plan import ExportPlan, NewBlocks, branches_of, plan_export
@@ -43,6 +45,7 @@ from antiphon.pipeline.archive_format.manifest import (
 )
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, ArchiveTables, ParquetFiles, RowPosition
 from antiphon.pipeline.archive_format.rows import FeedRow, span_of, span_row, without
+from antiphon.pipeline.session.full_disk import full_disk_named
 from antiphon.pipeline.session.tasks import Given, Result, in_workers
 from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.pipeline.source.home import feeds_folder, open_blobs, open_feeds
@@ -95,11 +98,10 @@ def export_archive(
     """
     if is_archive(home):
         raise InvalidInput(f"{home} is an archive already; copy it as it is")
-    place = Path(folder).expanduser().absolute()
-    source = str(Path(home).expanduser().absolute())
+    place, source = local_path(folder).absolute(), str(local_path(home).absolute())
     feeds_folder(source)
-    place.mkdir(parents=True, exist_ok=True)
-    with _locked(place):
+    kept = "the archive is as the last complete export left it"
+    with full_disk_named(place, kept, spark), _locked(make_folder(place)):
         before = Manifest.read(place) if is_archive(place) else Manifest()
         if not before.number and any(path.name != LOCK for path in place.iterdir()):
             raise InvalidInput(f"{place} is neither empty nor an archive; name a folder of its own for the archive")

@@ -29,6 +29,7 @@ from antiphon.core.errors import (
     MissingBlob,
     RefusedBlocks,
 )
+from antiphon.core.local_path import local_path
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
@@ -36,6 +37,7 @@ from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, begins_control
 from antiphon.feed.store.lock import sync_folder
+from antiphon.feed.store.private_files import make_folder
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.bundle.export import joined
@@ -47,6 +49,7 @@ from antiphon.party.store.meta_store import MetaStore
 from antiphon.pipeline.archive_format.manifest import Manifest, check_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
 from antiphon.pipeline.archive_format.rows import other_branch
+from antiphon.pipeline.session.full_disk import full_disk_named
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
@@ -74,15 +77,15 @@ class ImportReport:
 
 def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent) -> ImportReport:
     """Make a home from an archive. If any data is refused, no home is made; the error names feed, block and reason."""
-    source, target = Path(folder).expanduser().absolute(), Path(home).expanduser().absolute()
+    source, target = local_path(folder).absolute(), local_path(home).absolute()
     manifest = Manifest.read(source)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInput(f"{target} is there already; an archive is imported into a new home")
     tell("compare files with their digests")
     for file in manifest.files():
         check_file(source, file)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with _partial(target) as partial:
+    make_folder(target.parent)
+    with full_disk_named(target, "no home was made"), _partial(target) as partial:
         with closing(archived_feeds(source)) as feeds, closing(ArchiveBlobs(source)) as blobs:
             done = _Import(feeds, blobs, manifest, tell).run(partial)
         with suppress(FileNotFoundError):
@@ -102,7 +105,7 @@ def _partial(target: Path) -> Iterator[Path]:
             for left in [path for path in target.parent.iterdir() if wanted.fullmatch(path.name)]:
                 with suppress(OSError), _folder_locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
                     shutil.rmtree(left)
-            made.mkdir()
+            made.mkdir(mode=0o700)
             held.enter_context(_folder_locked(made, fcntl.LOCK_EX))
         try:
             yield made

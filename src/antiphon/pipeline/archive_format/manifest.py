@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.feed.store.lock import sync_folder
+from antiphon.core.local_path import local_path
+from antiphon.feed.store.private_files import make_file, replace_file
 from antiphon.pipeline.archive_format.page_guard import check_pages
 
 FORMAT = "antiphon.archive.1"
@@ -134,13 +135,7 @@ class Manifest:
         told: dict[str, Any] = {"format": FORMAT, "number": self.number, "labels": dict(self.labels)}
         for kind, files in (("records", [self.records]), ("spans", self.spans), ("blobs", self.blobs)):
             told[kind] = [asdict(file) for file in files if file is not None]
-        written = folder / f"{MANIFEST}.{uuid.uuid4().hex}"
-        with written.open("w") as file:
-            json.dump(told, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(folder / MANIFEST)
-        sync_folder(folder)
+        replace_file(folder / MANIFEST, json.dumps(told, indent=1, sort_keys=True).encode())
 
 
 def _file(kind: str, row: dict[str, Any]) -> ArchiveFile:
@@ -164,7 +159,7 @@ def _text(value: object) -> str:
 
 def is_archive(folder: str | Path) -> bool:
     """True if the folder holds an `archive.json`."""
-    return (Path(folder).expanduser() / MANIFEST).is_file()
+    return (local_path(folder) / MANIFEST).is_file()
 
 
 # -- Parquet
@@ -174,7 +169,7 @@ class FileWriter:
     """Writes one new file of an archive. The file belongs to the archive once a manifest names it."""
 
     def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
-        self.path = folder / f"{kind}-{number}-{uuid.uuid4().hex}.parquet"
+        self.path = make_file(folder / f"{kind}-{number}-{uuid.uuid4().hex}.parquet")
         self._schema = schema
         self._rows: list[dict[str, Any]] = []
         self._size = self._count = 0

@@ -21,7 +21,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from antiphon.core.errors import AntiphonError, BadEncoding
+from antiphon.core.local_path import local_path
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.store.private_files import make_folder
 from antiphon.pipeline.jobs.report import totals
 from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.session.tasks import in_workers
@@ -80,8 +82,8 @@ class StreamJob:
 
     def run(self) -> None:
         """Follow the homes until the stream ends."""
-        self.checkpoint = Path(self.checkpoint).expanduser().absolute()
-        with self.table_run.tables.locked():
+        self.checkpoint = make_folder(local_path(self.checkpoint).absolute())
+        with self.table_run.full_disk_named(), self.table_run.tables.locked():
             self._idle.set()
             query = self._start()
             try:
@@ -140,7 +142,7 @@ class StreamJob:
         now = self.table_run.update(until=until, stream=stream)
         moved = [step for step in self.table_run.steps if not step.unchanged]
         blocks = sum(step.new_blocks for step in moved)
-        self.table_run.compact_when_due()
+        self.table_run.tidy()
         accounts = self.table_run.accounts()
         took = monotonic() - begun
         latency = max(took, time() - planned_ms / 1000)

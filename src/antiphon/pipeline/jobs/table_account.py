@@ -16,12 +16,12 @@ from antiphon.pipeline.plan.party_plan import NOT_ADMITTED
 from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.standings import BASED, CONTROL, PENDING
 from antiphon.pipeline.session.tasks import in_workers
-from antiphon.pipeline.tables.delta_folder import DeltaFolder
+from antiphon.pipeline.tables.run_tables import RunTables
 from antiphon.pipeline.tables.shard_tally import SHARDS, tally_shard
 
 
 def table_accounts(
-    tables: DeltaFolder, steps: Sequence[PartyStep], applied: Mapping[bytes, int] | None = None
+    tables: RunTables, steps: Sequence[PartyStep], applied: Mapping[bytes, int] | None = None
 ) -> dict[bytes, Account]:
     """Return the account of all blocks of some parties, of all runs so far.
 
@@ -41,7 +41,7 @@ def table_accounts(
 
 def report_tables(
     spark: SparkSession,
-    tables: DeltaFolder,
+    tables: RunTables,
     homes: Sequence[str],
     steps: Sequence[PartyStep],
     tallies: Sequence[Tally] | None = None,
@@ -56,7 +56,7 @@ def report_tables(
     return Report(tuple(homes), party_reports((step.plan for step in steps), accounts, found), found.skew)
 
 
-def _applied(tables: DeltaFolder) -> Iterator[tuple[bytes, int]]:
+def _applied(tables: RunTables) -> Iterator[tuple[bytes, int]]:
     for part in tables.scan("items", ["party", "messages"]):
         yield from cast(Iterator[tuple[bytes, int]], _sums(part, ["party"], "messages"))
 

@@ -10,7 +10,6 @@ counts once.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -29,9 +28,10 @@ from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.standings import ENDED, PENDING, code_column, standings
-from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder, StreamBatch
+from antiphon.pipeline.tables.delta_folder import DeltaFolder, StreamBatch
 from antiphon.pipeline.tables.file_changes import FileChanges
 from antiphon.pipeline.tables.incremental_write import IncrementalWrite
+from antiphon.pipeline.tables.run_tables import CurrentVersions, RunTables
 from antiphon.pipeline.tables.schemas import SCHEMAS
 
 LARGE = ("blocks", "changes", "items", "links", "quarantine")  # tables that workers write
@@ -54,34 +54,38 @@ def commit_steps(
     steps: Sequence[PartyStep],
     models: Models,
     tables: DeltaFolder,
+    base: RunTables,
     stage: Stage,
     stream: StreamBatch | None = None,
     *,
     erased: bool = False,
     tallied: bool = False,
 ) -> CommitResult:
-    """Write the steps of a run into the tables, commit, and publish.
+    """Write the steps of a run into the tables, which are now as in `base`; commit, and publish.
 
-    A failure before the commit leaves no files. A failure after it may leave a version that is not published; the next
-    run rolls it back. If bodies were `erased`, the files of all older versions are deleted.
+    A failure leaves the tables of `base`, and no files. A process that is killed may leave files and a version that is
+    not published; the next run rolls it back. If bodies were `erased`, the files of all older versions are deleted.
     """
-    current = tables.current()
+    current = base.current
     part = f"part-{uuid4().hex}"
-    files = FileChanges(tables.folder, {table: tables.files_by_partition(table) for table in LARGE})
     try:
-        advance = IncrementalWrite(spark, steps, models, tables, current.run + 1, part, files, tallied)
+        files = FileChanges(tables.folder, {table: base.files_by_partition(table) for table in LARGE})
+        advance = IncrementalWrite(spark, steps, models, base, current.run + 1, part, files, tallied)
         with stage("fold", advance.messages):
             advance.write()
+        with stage("commit"):
+            commits = {
+                **_commits(tables, files, base, stream),
+                **_small_tables(tables, steps, base, stream, part),
+            }
+            versions = {**current.versions, **_at_once(commits)}
+            streams = {**current.streams, **(dict([stream]) if stream else {})}
+            now = CurrentVersions(current.run + 1, versions, streams, erased or current.vacuum_due)
+            tables.publish(now)
     except BaseException:
-        for table in LARGE:
-            shutil.rmtree(tables.folder / table / part, ignore_errors=True)
+        if tables.current_run() != current.run + 1:  # else it is published, and only the sync of its folder failed
+            tables.discard(part)
         raise
-    with stage("commit"):
-        commits = {**_commits(tables, files, current, stream), **_small_tables(tables, steps, stream)}
-        versions = {**current.versions, **_at_once(commits)}
-        streams = {**current.streams, **(dict([stream]) if stream else {})}
-        now = CurrentVersions(current.run + 1, versions, streams, erased or current.vacuum_due)
-        tables.publish(now)
     return CommitResult(vacuum_erased(tables, stage), files.counts(), advance.tallies)
 
 
@@ -101,20 +105,20 @@ def vacuum_erased(tables: DeltaFolder, stage: Stage) -> CurrentVersions:
     return current
 
 
-def _commits(
-    tables: DeltaFolder, files: FileChanges, current: CurrentVersions, stream: StreamBatch | None
-) -> dict[str, Commit]:
+def _commits(tables: DeltaFolder, files: FileChanges, base: RunTables, stream: StreamBatch | None) -> dict[str, Commit]:
     """Return the commits of the tables that workers have written."""
 
     def commit(table: str) -> int:
         removed = sorted(files.removed[table])
-        return tables.commit(table, SCHEMAS[table], files.added[table].values(), removed, stream)
+        return tables.commit(table, SCHEMAS[table], files.added[table].values(), removed, stream, base=base)
 
-    changed = [table for table in LARGE if files.changed(table) or table not in current.versions]
+    changed = [table for table in LARGE if files.changed(table) or table not in base]
     return {table: partial(commit, table) for table in changed}
 
 
-def _small_tables(tables: DeltaFolder, steps: Sequence[PartyStep], stream: StreamBatch | None) -> dict[str, Commit]:
+def _small_tables(
+    tables: DeltaFolder, steps: Sequence[PartyStep], base: RunTables, stream: StreamBatch | None, part: str
+) -> dict[str, Commit]:
     """Return the commits of the small tables: epochs, standings, and the progress for the next run."""
     plans = [step.plan for step in steps]
     ours = {plan.party for plan in plans}
@@ -125,8 +129,8 @@ def _small_tables(tables: DeltaFolder, steps: Sequence[PartyStep], stream: Strea
     }
 
     def put(name: str) -> int:
-        others = [tuple(row.values()) for row in tables.read_small(name) if row["party"] not in ours]
-        return tables.write_small(name, SCHEMAS[name], [*others, *known[name]], stream)
+        others = [tuple(row.values()) for row in base.read_small(name) if row["party"] not in ours]
+        return tables.write_small(name, SCHEMAS[name], [*others, *known[name]], stream, base=base, part=part)
 
     return {name: partial(put, name) for name in known}
 

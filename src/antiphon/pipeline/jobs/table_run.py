@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from antiphon.core.errors import DamagedTables
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY
@@ -29,10 +30,13 @@ from antiphon.pipeline.jobs.table_commit import commit_steps, vacuum_erased
 from antiphon.pipeline.plan.replan import BODILESS_MAX, PartyStep, replan_parties
 from antiphon.pipeline.plan.reread import CHANGED
 from antiphon.pipeline.plan.resume_point import ResumePoint
+from antiphon.pipeline.session.full_disk import full_disk_named
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent, timed
+from antiphon.pipeline.session.worker_errors import worker_error
 from antiphon.pipeline.source.inventory import absolute_paths
-from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder, StreamBatch
+from antiphon.pipeline.tables.delta_folder import DeltaFolder, StreamBatch
+from antiphon.pipeline.tables.run_tables import CurrentVersions, RunTables
 
 
 @dataclass
@@ -56,23 +60,28 @@ class TableRun:
 
     def run(self, *, full: bool = False) -> Report:
         """Bring the tables up to date with the homes, and report; with `full`, read and fold everything again."""
-        with self.tables.locked():
-            current = self.update(full=full, tallied=True)
-            if self.compact_when_due():
-                current = self.tables.current()
+        with self.full_disk_named(), self.tables.locked():
+            self.update(full=full, tallied=True)
+            self.tidy()
+            tables = self.tables.at_last_run()
             with self.stage("account"):
-                report = report_tables(self.spark, self.tables, self.home_paths, self.steps, self._tallies)
-        return replace(
-            report, seconds=self.seconds, versions=dict(current.versions), full=self.full, unchanged=self.unchanged
-        )
+                report = report_tables(self.spark, tables, self.home_paths, self.steps, self._tallies)
+        versions = dict(tables.current.versions)
+        return replace(report, seconds=self.seconds, versions=versions, full=self.full, unchanged=self.unchanged)
 
-    def compact_when_due(self) -> bool:
-        """Compact the tables that have many files; True if there was one."""
-        return self.tables.compact_when_due(self._files)
+    def full_disk_named(self) -> AbstractContextManager[None]:
+        """Raise `DiskFull` instead of an error that says that a disk is full."""
+        kept = "readers see the tables of the last complete run, and the next run goes on from there"
+        return full_disk_named(self.tables.folder, kept, self.spark)
+
+    def tidy(self) -> None:
+        """Compact the tables that have many files, and delete dead files if there are many bytes of them."""
+        self.tables.compact_when_due(self._files)
+        self.tables.vacuum_when_due()
 
     def accounts(self) -> dict[bytes, Account]:
         """Return the account of all parties of the last run, from the tables."""
-        return table_accounts(self.tables, self.steps)
+        return table_accounts(self.tables.at_last_run(), self.steps)
 
     @property
     def full(self) -> dict[str, int]:
@@ -98,31 +107,54 @@ class TableRun:
         the report.
         """
         self._files, self._tallies = {}, None
-        current = self.tables.current()
+        try:
+            return self._update(self.tables.recover(), until, stream, full, tallied)
+        except DamagedTables as error:
+            if not full:
+                raise
+            if self.parties:
+                raise DamagedTables(f"{error}; so name no party: all of them are written again") from None
+            return self._update(self.tables.forget(), until, stream, full, tallied)
+
+    def _update(
+        self, base: RunTables, until: Timeframe | None, stream: StreamBatch | None, full: bool, tallied: bool
+    ) -> CurrentVersions:
+        """Bring the tables from `base` up to the anchor `until`, and return the published versions."""
+        current = base.current
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
-        vacuum_erased(self.tables, self.stage)
-        before, damaged = self._progress(), set[bytes]()
+        if current.versions:
+            current = vacuum_erased(self.tables, self.stage)
+            base = RunTables(base.folder, current)
+        before, damaged = _progress(base), set[bytes]()
         known = {} if full else {party: progress for party, progress in before.items() if progress is not None}
         while True:
-            self._look(known, until, damaged)
-            if current.run and all(step.unchanged for step in self.steps):
+            self._look(base, known, until, damaged)
+            if current.versions and all(step.unchanged for step in self.steps):
                 if stream is not None:
                     current = replace(current, streams={**current.streams, **dict([stream])})
                     self.tables.publish(current)
                 return current
             try:
-                given = (self.spark, self.steps, self.models, self.tables, self.stage, stream)
+                given = (self.spark, self.steps, self.models, self.tables, base, self.stage, stream)
                 erased = any(_erases(step, before) for step in self.steps)
                 current, self._files, self._tallies = commit_steps(*given, erased=erased, tallied=tallied)
                 return current
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged
                 if not more:
+                    if isinstance(ours := worker_error(error), DamagedTables):
+                        raise ours from None
                     raise
                 damaged |= more
 
-    def _look(self, known: Mapping[bytes, ResumePoint], until: Timeframe | None, damaged: Collection[bytes]) -> None:
+    def _look(
+        self,
+        base: RunTables,
+        known: Mapping[bytes, ResumePoint],
+        until: Timeframe | None,
+        damaged: Collection[bytes],
+    ) -> None:
         with self.stage(VERIFY):
             self.steps = replan_parties(
                 prepare(self.spark),
@@ -130,7 +162,7 @@ class TableRun:
                 known,
                 _code(self.models()),
                 parties=self.parties,
-                bodiless=self._bodiless(),
+                bodiless=_bodiless(base),
                 until=until,
                 tell=self.tell,
                 damaged=damaged,
@@ -147,19 +179,22 @@ class TableRun:
         with timed(name, self.tell, self.seconds, messages):
             yield
 
-    def _progress(self) -> dict[bytes, ResumePoint | None]:
-        """Return the stored progress of each party; None if it cannot be read."""
-        return {bytes(row["party"]): ResumePoint.decode(row["progress"]) for row in self.tables.read_small("progress")}
 
-    def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
-        found: dict[bytes, list[tuple[bytes, int]]] = {}
-        for part in self.tables.scan("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
-            for batch in part.to_batches(max_chunksize=BODILESS_MAX):
-                for row in batch.to_pylist():
-                    some = found.setdefault(row["party"], [])
-                    if len(some) <= BODILESS_MAX:
-                        some.append((row["feed"], row["seq"]))
-        return found
+def _progress(base: RunTables) -> dict[bytes, ResumePoint | None]:
+    """Return the stored progress of each party; None if it cannot be read."""
+    return {bytes(row["party"]): ResumePoint.decode(row["progress"]) for row in base.read_small("progress")}
+
+
+def _bodiless(base: RunTables) -> dict[bytes, list[tuple[bytes, int]]]:
+    """Return messages, by party, that were refused because their bodies were missing."""
+    found: dict[bytes, list[tuple[bytes, int]]] = {}
+    for part in base.scan("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
+        for batch in part.to_batches(max_chunksize=BODILESS_MAX):
+            for row in batch.to_pylist():
+                some = found.setdefault(row["party"], [])
+                if len(some) <= BODILESS_MAX:
+                    some.append((row["feed"], row["seq"]))
+    return found
 
 
 def _erases(step: PartyStep, before: Mapping[bytes, ResumePoint | None]) -> bool:

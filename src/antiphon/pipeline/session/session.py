@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
+from antiphon.core.errors import InvalidInput
 from antiphon.pipeline.session.java import use_java
 
 MEMORY_SHARE = 0.4  # of the machine's memory, for the JVM; Python workers and the page cache need the rest
@@ -43,9 +45,11 @@ def open_session(
     if running is not None:
         return prepare(running)
     use_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 1
     where = master or f"local[{cores}]"
+    is_local = where.startswith("local")
+    if is_local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {
         "spark.master": where,
         "spark.driver.memory": f"{memory_mb or _memory_mb()}m",
@@ -56,11 +60,41 @@ def open_session(
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         **({} if master else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
-        **(DAEMON if where.startswith("local") and not where.startswith("local-cluster") else {}),
+        **(DAEMON if is_local and not where.startswith("local-cluster") else {}),
         **NEEDED,
         **(settings or {}),
     }
-    return prepare(SparkSession.builder.appName(name).config(map=chosen).getOrCreate())  # type: ignore[arg-type]
+    session = SparkSession.builder.appName(name).config(map=chosen).getOrCreate()  # type: ignore[arg-type]
+    if not is_local:
+        check_workers(session)
+    return prepare(session)
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raise `InvalidInput` if the Python of a cluster's workers has no Antiphon, or another version of it.
+
+    Without `PYSPARK_PYTHON` workers start `python3`. The path of this process's Python would mean nothing on another
+    machine, so it is no default.
+    """
+    try:
+        (found,) = spark.sparkContext.parallelize([0], 1).map(_version).collect()
+        told = "" if found == _version(0) else f"their Python has Antiphon {found}, and here it is {_version(0)}"
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        why = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "Cannot run program")
+        told = next((line for line in lines if any(one in line for one in why)), lines[0])
+    if told:
+        program = spark.sparkContext.pythonExec
+        spark.stop()
+        raise InvalidInput(
+            f"the workers of the cluster cannot run Antiphon with {program!r}: {told:.300}; set PYSPARK_PYTHON to a "
+            f"Python {sys.version_info.major}.{sys.version_info.minor} on the workers that has antiphon[spark]"
+        )
+
+
+def _version(_: int) -> str:
+    """Return the version of Antiphon in the process that calls it."""
+    return version("antiphon")
 
 
 def prepare(spark: SparkSession) -> SparkSession:

@@ -21,10 +21,16 @@ def raise_worker_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        told = _OURS.search(str(error))
-        if told is None:
+        ours = worker_error(error)
+        if ours is None:
             raise
-        raise _again(told[1], told[2].strip()) from None
+        raise ours from None
+
+
+def worker_error(error: Exception) -> AntiphonError | None:
+    """Return the `AntiphonError` of a worker that an error of Spark reports; None if it reports another error."""
+    told = _OURS.search(str(error))
+    return None if told is None else _again(told[1], told[2].strip())
 
 
 def _again(name: str, text: str) -> AntiphonError:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
+from antiphon.core.local_path import local_path
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
@@ -23,13 +24,19 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 def feeds_folder(home: str | Path) -> Path:
     """The folder of the feed store in a home. The folder of a feed store itself is accepted as well."""
-    folder = Path(home).expanduser()
+    folder = local_path(home)
     for found in (folder / "feeds", folder):
         if (found / "data.mdb").is_file():
             return found
     raise InvalidInput(
         f"{folder} is no home: it has no feeds; name the folder that `antiphon.open` was given, or an archive"
     )
+
+
+def check_home(home: str | Path) -> None:
+    """Raise `InvalidInput` if a folder is neither a home nor an archive."""
+    if not is_archive(home):
+        feeds_folder(home)
 
 
 @contextmanager

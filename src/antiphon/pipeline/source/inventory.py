@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.core.errors import InvalidInput, UnknownParty
+from antiphon.core.local_path import local_path
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.pipeline.source.home import open_feeds
@@ -51,7 +52,7 @@ class Inventory:
 def absolute_paths(homes: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     """Absolute paths of homes. Spark's workers may run in another working directory than the driver."""
     each = [homes] if isinstance(homes, str | Path) else homes
-    return tuple(str(Path(home).expanduser().absolute()) for home in each)
+    return tuple(str(local_path(home).absolute()) for home in each)
 
 
 def take_inventory(asked: tuple[Sequence[str], Limits]) -> Inventory:

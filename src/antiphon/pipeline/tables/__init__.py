@@ -5,7 +5,10 @@ messages of a shard onto its rows, and rewrites the Parquet files that had them.
 
 Tables and files
     schemas             the columns of each table
-    delta_folder        `DeltaFolder`: Delta logs, commits, `current.json`, locking, compaction
+    delta_folder        `DeltaFolder`: Delta logs, commits, `current.json`, locking, recovery, compaction
+    run_tables          `RunTables`: the tables as one run left them, for readers
+    delta_log           commits of a table: ours, and those of other programs
+    dead_files          files that no recent version of a table needs
     parquet_files       `PartitionWriter`: writes and rewrites the Parquet files of one partition
     file_changes        the files that the tasks of a run added and removed
 

@@ -1,7 +1,7 @@
 """A folder of Delta tables that belong together. Executors write the Parquet files, and the driver commits them.
 
 Each table has its own Delta log. `current.json` names the version of each table that the last complete run left. It is
-replaced atomically after all tables are committed, so a reader that goes through it never sees half of a run. Other
+replaced atomically after all tables are committed. A reader takes it once, and so sees one run (`at_last_run`). Other
 Delta readers see each table at its own last version.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import socket
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from time import time
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,42 +32,38 @@ from deltalake.transaction import (
     Transaction,
     create_table_with_add_actions,
 )
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedTables, InvalidInput, StoreLocked
+from antiphon.core.local_path import local_path
 from antiphon.feed.store.lock import sync_folder
+from antiphon.feed.store.private_files import make_file, make_folder, replace_file
+from antiphon.pipeline.session.full_disk import is_full
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
-from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, AddedFile, file_entry, partition_values
+from antiphon.pipeline.tables.dead_files import dead_files, delete_files, files_in, size_of
+from antiphon.pipeline.tables.delta_log import LOG, OURS, log_entry, read_commits
+from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, WRITE_AGAIN, AddedFile, file_entry
+from antiphon.pipeline.tables.run_tables import TABLES, CurrentVersions, RunTables, path_of
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
 LAYOUT = 3  # of partitions and columns; rows are looked up in the partition where they would be written
-#: All tables. A name in `current.json` becomes a path, so no other name is accepted.
-TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"
 CHECKPOINT_EVERY = 32  # versions of a table: readers start from the last checkpoint of its log
 FILES_MAX = 256  # files of a table before it is compacted
+DEAD_SIZE_MIN = 16 << 20  # bytes of dead files of a table below which none is deleted
+#: How long dead files stay: the first that leaves no more dead bytes than live ones, or else the last.
+FILES_STAY = (timedelta(days=7), timedelta(days=1), timedelta(hours=1), timedelta(minutes=15))
 
 #: The application id of a stream, and the number of the batch that a commit belongs to.
 StreamBatch = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentVersions:
-    """The contents of `current.json`: the table versions that the last complete run left."""
-
-    run: int = 0
-    versions: Mapping[str, int] = field(default_factory=dict)
-    streams: Mapping[str, int] = field(default_factory=dict)  # by application id: the last batch in the tables
-    vacuum_due: bool = False  # older files contain erased bodies, and must still be deleted
 
 
 class DeltaFolder:
     """The tables of one folder. Executors must reach the folder under the same path."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).expanduser().resolve()  # delta-rs resolves links in file names
+        self.folder = local_path(folder).resolve()  # delta-rs resolves links in file names
 
     def current(self) -> CurrentVersions:
         """Read `current.json`; run 0 if there was no run."""
@@ -83,30 +79,34 @@ class DeltaFolder:
         except FileNotFoundError:
             return CurrentVersions()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise BadEncoding(f"{self.folder / CURRENT} names no tables; remove the folder, and run again") from None
+            raise DamagedTables(f"{self.folder / CURRENT} names no tables; {WRITE_AGAIN}") from None
         if layout != LAYOUT:
-            raise BadEncoding(
-                f"the tables in {self.folder} are of layout {layout}, and this version writes {LAYOUT}; "
-                "remove the folder, and run again: all of it is in the feeds"
+            raise DamagedTables(
+                f"the tables in {self.folder} are of layout {layout}, and this version writes {LAYOUT}; {WRITE_AGAIN}"
             )
         return current
 
+    def current_run(self) -> int:
+        """Return the number of the last complete run, also if nothing else can be said of the tables; or 0."""
+        with suppress(BadEncoding):
+            return self.current().run
+        return 0
+
+    def at_last_run(self) -> RunTables:
+        """Return the tables as the last complete run left them, for any number of reads of that run."""
+        return RunTables(self.folder, self.current())
+
     def publish(self, current: CurrentVersions) -> None:
         """Replace `current.json` atomically: from now on readers see these versions."""
-        written = self.folder / f"{CURRENT}.{uuid.uuid4().hex}"
-        with written.open("w") as file:
-            about = {"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}
-            json.dump({"layout": LAYOUT, **about, "owes": current.vacuum_due}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(self.folder / CURRENT)
-        sync_folder(self.folder)
+        about = {"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}
+        told = {"layout": LAYOUT, **about, "owes": current.vacuum_due}
+        replace_file(make_folder(self.folder) / CURRENT, json.dumps(told).encode())
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for one writing process; the kernel drops the lock with the process."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        make_folder(self.folder)
+        handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,77 +121,111 @@ class DeltaFolder:
         finally:
             os.close(handle)
 
-    def table(self, name: str, version: int | None = None) -> DeltaTable:
-        """Open a table as the last complete run left it, or at another version."""
-        known = self.current().versions
-        if name not in known:
-            raise InvalidInput(f"there is no table {name!r} in {self.folder}; there are: {', '.join(known) or 'none'}")
+    # -- before a run
+
+    def recover(self) -> RunTables:
+        """Make the logs of all tables agree with `current.json`, and return the tables that a run builds on.
+
+        Commits of a run that ended before `publish` are rolled back. Commits of other programs that keep the rows (new
+        properties, merged files) are kept and published. Any other commit of another program raises `DamagedTables`.
+        """
+        current = self.current()
+        for name in TABLES:
+            if name not in current.versions and (self.folder / name).exists():
+                self._drop_unpublished(name)
+        versions = {name: self._agreed_version(name, known) for name, known in current.versions.items()}
+        if versions != current.versions:
+            current = replace(current, versions=versions)
+            self.publish(current)
+        tables = RunTables(self.folder, current)
+        for name in versions:
+            tables.files(name)
+        return tables
+
+    def forget(self) -> RunTables:
+        """Return no tables at all, for a run that writes all of them again, whatever is in the folder."""
+        current = CurrentVersions()
+        with suppress(BadEncoding):
+            current = self.current()
+        return RunTables(self.folder, CurrentVersions(current.run, {}, current.streams, vacuum_due=True))
+
+    def discard(self, part: str) -> None:
+        """Delete what a failed run has written into its subfolder `part`, and roll its commits back."""
+        for name in TABLES:
+            shutil.rmtree(self.folder / name / part, ignore_errors=True)
+            for left in [*(self.folder / name / LOG).glob("*.tmp"), *(self.folder / name / LOG).glob("*#*")]:
+                left.unlink(missing_ok=True)
+        with suppress(AntiphonError, DeltaError, OSError):  # the next run does it
+            self.recover()
+
+    def _agreed_version(self, name: str, known: int) -> int:
+        """Return the version of a table that a run builds on: the last one, after unpublished rows are rolled back."""
+        path = self.folder / name
         try:
-            return DeltaTable(str(self.folder / name), version=known[name] if version is None else version)
-        except DeltaError as error:
-            why = str(error).split("\n", 1)[0]
-            raise BadEncoding(
-                f"the table {name} in {self.folder} cannot be read: {why}; remove the folder, and run again"
+            last = DeltaTable(str(path))
+            if last.version() == known:
+                return known
+            commits = list(read_commits(path, known, last.version()))
+            was = DeltaTable(str(path), version=known)
+            foreign = next((one for one in commits if one.changes_rows and not one.ours), None)
+            same = _columns(was) == _columns(last)
+            if foreign is None and same and not any(one.changes_rows for one in commits):
+                return last.version()
+            if foreign is None and same:
+                added = dict(_properties(last).items() - _properties(was).items())
+                last.restore(known, commit_properties=_ours())
+                if added:
+                    DeltaTable(str(path)).alter.set_table_properties(added, commit_properties=_ours())
+                return self._last_version(name)
+        except (DeltaError, BadEncoding) as error:
+            raise DamagedTables(
+                f"the table {name} in {self.folder} cannot be read: {_first_line(error)}; {WRITE_AGAIN}"
             ) from None
+        did = "it has other columns" if foreign is None else f"{foreign.operation} is its version {foreign.version}"
+        raise DamagedTables(
+            f"another program has changed rows of the table {name} in {self.folder}: {did}, and the last run left "
+            f"version {known}, which readers of that run still see; {WRITE_AGAIN}"
+        )
 
-    def read(self, spark: SparkSession, name: str, version: int | None = None) -> DataFrame:
-        """Read a table into Spark, without the partition column."""
-        table = self.table(name, version)
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = [f"file://{_path_of(file)}" for file in table.file_uris()]
-        rows = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
-        return rows.drop(PARTITION)
-
-    def read_small(self, name: str) -> list[dict[str, Any]]:
-        """Read all rows of a small table in this process (a row for each party or feed); none if it does not exist."""
-        return [row for part in self.scan(name) for row in part.to_pylist()]
-
-    def rows_after(self, name: str, column: str, value: int) -> Iterator[dict[str, Any]]:
-        """Read the rows with `column` > `value` in this process, file by file; none if the table does not exist."""
-        for part in self.scan(name, filters=[(column, ">", value)]):
-            yield from part.to_pylist()
-
-    def scan(
-        self, name: str, columns: list[str] | None = None, filters: list[tuple[str, str, Any]] | None = None
-    ) -> Iterator[pa.Table]:
-        """Read columns of a table in this process, file by file: for tables so small that a Spark job takes longer."""
-        if name in self.current().versions:
-            for file in self.files(name):
-                yield pq.read_table(file, columns=columns, filters=filters, partitioning=None)
-
-    def files(self, name: str) -> list[str]:
-        """Return the paths of the files of a table."""
-        return [_path_of(file) for file in self.table(name).file_uris()]
-
-    def files_by_partition(self, name: str) -> dict[str, list[str]]:
-        """Return the paths of the files of a table by partition; none if the table does not exist."""
-        found: dict[str, list[str]] = {}
-        for file in self.files(name) if name in self.current().versions else ():
-            found.setdefault(partition_values(Path(file).relative_to(self.folder))[PARTITION], []).append(file)
-        return found
+    def _drop_unpublished(self, name: str) -> None:
+        """Delete a table that a first run left without publishing. Refuse to delete a table of another program."""
+        path = self.folder / name
+        if DeltaTable.is_deltatable(str(path)) and not (self.folder / CURRENT).exists():
+            first = next(read_commits(path, -1, 0))
+            if not first.ours:
+                raise InvalidInput(f"there is a table {name} of another program in {self.folder}; name another folder")
+        shutil.rmtree(path)
 
     # -- writing: readers see nothing of it before `publish`
 
     def write_small(
-        self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], stream: StreamBatch | None
+        self,
+        name: str,
+        schema: StructType,
+        rows: Iterable[tuple[Any, ...]],
+        stream: StreamBatch | None = None,
+        *,
+        base: RunTables | None = None,
+        part: str = "",
     ) -> int:
         """Commit a version with these rows and no others, written in this process; return the version."""
+        base = base or self.at_last_run()
+        added = self.added_file(name, schema, rows, part or f"part-{uuid.uuid4().hex}")
+        try:
+            return self.commit(name, schema, [added], base.files(name), stream, [], base=base)
+        except BaseException:
+            (self.folder / name / added.path).unlink(missing_ok=True)
+            raise
+
+    def added_file(self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], part: str) -> AddedFile:
+        """Write rows into a new file of a table in this process; return its entry for a commit."""
         home = self.folder / name
-        file = home / f"{uuid.uuid4().hex}.parquet"
-        removed = self.table(name).file_uris() if name in self.current().versions else []
-        home.mkdir(parents=True, exist_ok=True)
+        file = make_file(make_folder(home / part) / f"{uuid.uuid4().hex}.parquet")
         some, arrow = list(rows), arrow_of(schema)
         held = pa.Table.from_batches([batch_of(some, arrow)] if some else [], schema=arrow)
         try:
             pq.write_table(held, file, compression="zstd")
-            return self.commit(
-                name,
-                schema,
-                [file_entry(home, file, pq.read_metadata(file))],
-                [_path_of(one) for one in removed],
-                stream,
-                [],
-            )
+            return file_entry(home, file, pq.read_metadata(file))
         except BaseException:
             file.unlink(missing_ok=True)
             raise
@@ -204,45 +238,63 @@ class DeltaFolder:
         removed: Iterable[str],
         stream: StreamBatch | None = None,
         partitions: Sequence[str] = (PARTITION,),
+        *,
+        base: RunTables,
     ) -> int:
-        """Commit a version that adds and removes files; return the version."""
-        path = str(self.folder / name)
+        """Commit a version that adds and removes files of the tables `base`; return the version."""
+        home, known = self.folder / name, base.current.versions.get(name)
         added = [AddAction(*one[:4], True, one.stats) for one in found]
-        _sync(Path(path, file.path) for file in added)
+        _sync(home / file.path for file in added)
         columns = StructType([*schema.fields, *(StructField(column, StringType()) for column in partitions)])
         delta = Schema.from_json(_nullable(columns).json())
-        done = CommitProperties(app_transactions=[Transaction(*stream)] if stream else None)
-        if not DeltaTable.is_deltatable(path):
-            create_table_with_add_actions(
-                path, delta, added, partition_by=list(partitions), name=name, commit_properties=done
-            )
+        done = _ours(base.run + 1, stream)
+        if known is None:
+            self._write_anew(name, delta, added, partitions, done)
             return self._last_version(name)
-        known, table = self.current().versions.get(name), self._published_table(name)
         now = int(time() * 1000)
-        home = str(self.folder / name)
         gone = [RemoveAction(str(Path(file).relative_to(home)), True, now) for file in removed]
-        mode = "overwrite" if known is None else "append"  # a table that was never published is overwritten
-        table.create_write_transaction([*gone, *added], mode, delta, list(partitions), commit_properties=done)
+        table = DeltaTable(str(home), version=known)
+        table.create_write_transaction([*gone, *added], "append", delta, list(partitions), commit_properties=done)
         version = self._last_version(name)
+        if version != known + 1:
+            raise DamagedTables(
+                f"another program has written to the table {name} in {self.folder} during the run, which is rolled "
+                f"back; run again. If that fails too, {WRITE_AGAIN}"
+            )
         if version % CHECKPOINT_EVERY == 0:
-            DeltaTable(path).create_checkpoint()
+            DeltaTable(str(home)).create_checkpoint()
+            _make_private(home / LOG)
         return version
 
-    def _published_table(self, name: str) -> DeltaTable:
-        """Open a table at its published version; commits of a run that ended before `publish` are rolled back."""
-        path, known = str(self.folder / name), self.current().versions.get(name)
-        table = DeltaTable(path)
-        if known is not None and table.version() != known:
-            table.restore(known)
-            table = DeltaTable(path)
-        return table
+    def _write_anew(
+        self, name: str, schema: Schema, added: Sequence[AddAction], partitions: Sequence[str], done: CommitProperties
+    ) -> None:
+        """Commit a table with these files and no others; a log that cannot be continued is replaced by a new one."""
+        path = str(self.folder / name)
+        if DeltaTable.is_deltatable(path):
+            try:
+                table = DeltaTable(path)
+                table.create_write_transaction([*added], "overwrite", schema, list(partitions), commit_properties=done)
+                return
+            except DeltaError as error:
+                if is_full(error):
+                    raise
+        shutil.rmtree(self.folder / name / LOG, ignore_errors=True)
+        make_folder(self.folder / name / LOG)
+        create_table_with_add_actions(
+            path, schema, [*added], partition_by=list(partitions), name=name, commit_properties=done
+        )
 
     def _last_version(self, name: str) -> int:
         """Return the last version of a table, after syncing its log entry to disk."""
-        version = DeltaTable(str(self.folder / name)).version()
-        _sync([self.folder / name / "_delta_log" / f"{version:020}.json"])
-        sync_folder(self.folder / name)
+        path = self.folder / name
+        version = DeltaTable(str(path)).version()
+        _make_private(path / LOG)
+        _sync([log_entry(path, version)])
+        sync_folder(path)
         return version
+
+    # -- merging and deleting files
 
     def compact_when_due(self, files: Mapping[str, int]) -> bool:
         """Compact the tables with more than `FILES_MAX` files, given their file counts; True if there was one."""
@@ -252,16 +304,19 @@ class DeltaFolder:
         return bool(due)
 
     def compact(
-        self, *, keep: timedelta = timedelta(days=7), only: Collection[str] | None = None
+        self, *, keep: timedelta = FILES_STAY[0], only: Collection[str] | None = None
     ) -> dict[str, dict[str, int]]:
         """Merge small files, then delete files that no version younger than `keep` needs; return counts by table."""
-        current = self.current()
+        current = self.recover().current
         versions, done = dict(current.versions), {}
         names = [name for name in versions if only is None or name in only]
         for name in names:
-            table = self._published_table(name)
-            made = table.optimize.compact(writer_properties=WriterProperties(max_row_group_size=GROUP_ROWS))
-            versions[name] = DeltaTable(str(self.folder / name)).version()
+            table = DeltaTable(str(self.folder / name))
+            large = WriterProperties(max_row_group_size=GROUP_ROWS)
+            made = table.optimize.compact(writer_properties=large, commit_properties=_ours(current.run))
+            versions[name] = self._last_version(name)
+            for file in DeltaTable(str(self.folder / name)).file_uris() if made["numFilesAdded"] else ():
+                Path(path_of(file)).chmod(0o600)
             done[name] = {"added": made["numFilesAdded"], "removed": made["numFilesRemoved"]}
         self.publish(replace(current, versions=versions))
         for name in names:
@@ -270,18 +325,50 @@ class DeltaFolder:
 
     def vacuum(self, name: str, keep: timedelta = timedelta()) -> int:
         """Delete files of a table that no version younger than `keep` needs; return how many."""
-        hours = int(keep.total_seconds() // 3600)
-        table = self._published_table(name)
-        return len(table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
+        return delete_files(self.folder / name, dead_files(self.folder / name, self.current().versions[name], keep))
 
-    def describe(self) -> Iterator[dict[str, Any]]:
-        """Yield for each table its version, number of rows, files and bytes, and its columns."""
-        for name in sorted(self.current().versions):
-            table = self.table(name)
-            sizes = [Path(_path_of(file)).stat().st_size for file in table.file_uris()]
-            columns = {column.name: str(column.type.type) for column in table.schema().fields}
-            about = {"rows": table.count(), "files": len(sizes), "bytes": sum(sizes)}
-            yield {"table": name, "version": table.version(), **about, "columns": columns}
+    def vacuum_when_due(self) -> int:
+        """Delete dead files of tables where they have more bytes than the live ones; return how many.
+
+        A reader that began within the last `FILES_STAY[-1]` finds all files of its run.
+        """
+        tables, count = self.at_last_run(), 0
+        for name, version in tables.current.versions.items():
+            live = sum(Path(file).stat().st_size for file in tables.files(name))
+            bound = max(live, DEAD_SIZE_MIN)
+            if size_of(files_in(self.folder / name)) - live <= bound:
+                continue
+            for keep in FILES_STAY:
+                count += delete_files(self.folder / name, dead_files(self.folder / name, version, keep))
+                if size_of(files_in(self.folder / name)) - live <= bound:
+                    break
+        return count
+
+
+def _ours(run: int = 0, stream: StreamBatch | None = None) -> CommitProperties:
+    """Return the marks of our commits: the run, and the batch of a stream."""
+    transactions = [Transaction(*stream)] if stream else None
+    return CommitProperties(custom_metadata={OURS: f"run {run}"}, app_transactions=transactions)
+
+
+def _columns(table: DeltaTable) -> tuple[str, list[str]]:
+    return table.schema().to_json(), table.metadata().partition_columns
+
+
+def _properties(table: DeltaTable) -> dict[str, str]:
+    return dict(table.metadata().configuration)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+def _make_private(log: Path) -> None:
+    """Let only the owner read the files of a log, which delta-rs creates for everybody."""
+    with os.scandir(log) as entries:
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_mode & 0o077 and entry.is_file(follow_symlinks=False):
+                Path(entry).chmod(0o600)
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, int]:
@@ -298,10 +385,6 @@ def _sync(files: Iterable[Path]) -> None:
             os.fsync(handle.fileno())
     for folder in {folder for file in known for folder in (file.parent, file.parent.parent)}:
         sync_folder(folder)
-
-
-def _path_of(file: str) -> str:
-    return unquote(urlparse(file).path)
 
 
 def _nullable(schema: StructType) -> StructType:

@@ -27,9 +27,9 @@ from antiphon.pipeline.plan.standings import DELIVERED, ENDED, PENDING, Row, cou
 from antiphon.pipeline.session.tasks import DealtTasks, tasks_for
 from antiphon.pipeline.source.ranges import Range
 from antiphon.pipeline.tables.block_rows import BlockTask, WaitingRange, block_tasks, waiting_tasks, write_rows
-from antiphon.pipeline.tables.delta_folder import DeltaFolder
 from antiphon.pipeline.tables.file_changes import FileChanges
 from antiphon.pipeline.tables.parquet_files import PartitionPath, WrittenFiles
+from antiphon.pipeline.tables.run_tables import RunTables
 from antiphon.pipeline.tables.shard_fold import ShardJob, fold_shard
 from antiphon.pipeline.tables.shard_tally import SHARDS
 
@@ -41,7 +41,7 @@ class IncrementalWrite:
     spark: SparkSession
     steps: Sequence[PartyStep]
     models: Models
-    tables: DeltaFolder
+    tables: RunTables  # as the last run left them
     run: int  # the number of this run
     part: str  # the subfolder for files of this run
     files: FileChanges

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from antiphon.core.errors import DamagedTables
+from antiphon.feed.store.private_files import make_file, make_folder
+
+WRITE_AGAIN = "`antiphon pipeline run --full` with all homes of these tables writes them again from the feeds"
 PARTITION = "bucket"  # the partition column; files do not contain it
 FILE_ROWS, FILE_SIZE = 200_000, 128 << 20  # a file that reaches one of these is closed
 GROUP_ROWS = 50_000  # of a row group
@@ -137,8 +142,7 @@ class PartitionWriter:
 
     def _open(self) -> None:
         folder = Path(self.place.table, self.place.run_folder, f"{PARTITION}={self.place.partition}")
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path, self._written = folder / f"{uuid4().hex}.parquet", 0
+        self._path, self._written = make_file(make_folder(folder) / f"{uuid4().hex}.parquet"), 0
         leaves = dict(_leaves(self.schema))
         alike = [path for path, kind in leaves.items() if path not in _UNLIKE or pa.types.is_integer(kind)]
         self._file = pq.ParquetWriter(
@@ -183,11 +187,20 @@ class WrittenFiles(NamedTuple):
 
 def read_batches(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file in batches."""
-    with pq.ParquetFile(file) as held:
+    with table_file(file), pq.ParquetFile(file) as held:
         for group in range(held.num_row_groups):
             about = held.metadata.row_group(group)
             rows = max(1, min(BATCH_ROWS, about.num_rows * BATCH_SIZE // max(1, about.total_byte_size)))
             yield from held.iter_batches(rows, [group], columns, use_threads=False)
+
+
+@contextmanager
+def table_file(file: str) -> Iterator[None]:
+    """Raise `DamagedTables` if a file of a table is gone, or is no Parquet file with these columns."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedTables(f"{file} cannot be read: {str(error).splitlines()[0]:.200}; {WRITE_AGAIN}") from None
 
 
 def partition_values(path: Path) -> dict[str, str]:

@@ -1,0 +1,56 @@
+"""Name the disk that is full: Arrow, delta-rs, Java and Python say so each in their own words, and Spark wraps them."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
+
+from pyspark.sql import SparkSession
+
+from antiphon.core.errors import DiskFull
+
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|\[Errno 28\]|\(os error 28\)|MDB_MAP_FULL")
+
+
+def is_full(error: BaseException) -> bool:
+    """True if an error, or one that it wraps as text, says that a disk is full."""
+    number = error.errno if isinstance(error, OSError) else None
+    return number in (errno.ENOSPC, errno.EDQUOT) or bool(_FULL.search(str(error)))
+
+
+@contextmanager
+def full_disk_named(folder: Path, kept: str, spark: SparkSession | None = None) -> Iterator[None]:
+    """Raise `DiskFull` instead of an error that says that a disk is full. `kept` says what the folder holds now."""
+    try:
+        yield
+    except DiskFull:
+        raise
+    except Exception as error:
+        if not is_full(error):
+            raise
+        places = [folder, *scratch_folders(spark)]
+        free = ", ".join(f"{room_of(place):,} bytes free in {place}" for place in dict.fromkeys(places))
+        raise DiskFull(
+            f"no space is left to write {folder} ({free}); {kept}. Free some space, and run again"
+        ) from error
+
+
+def scratch_folders(spark: SparkSession | None) -> list[Path]:
+    """Return the folders in which Spark keeps what it shuffles."""
+    if spark is None:
+        return []
+    named = spark.sparkContext.getConf().get("spark.local.dir") or gettempdir()
+    return [Path(one) for one in named.split(",")]
+
+
+def room_of(folder: Path) -> int:
+    """Return the free bytes of the disk that has a folder, or would have it; 0 if that cannot be found."""
+    for place in (folder, *folder.parents):
+        if place.exists():
+            return shutil.disk_usage(place).free
+    return 0
