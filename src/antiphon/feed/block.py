@@ -42,7 +42,7 @@ class Block:
     @property
     def stamp(self) -> Stamp:
         """Stamp of the block: lamport, feed, seq."""
-        return Stamp(self.lamport, self.feed, self.seq)
+        return Stamp(self.lamport, bytes(self.feed), self.seq)
 
     @property
     def entry(self) -> Entry:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from antiphon.core.errors import BadEncoding, BadSignature, BrokenChain, MissingBlocks, RefusedBlocks
+from antiphon.core.errors import BadEncoding, BadSignature, BrokenChain, Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.block import BodyState
 from antiphon.feed.encoder import Draft
@@ -332,3 +332,26 @@ def test_of_an_ignored_feed_small_geneses_are_given_to_others_and_nothing_is_rea
     store.ingest_all([only, mixed, last])
     assert [body is None for body in bodies(store, alice.key)] == [at == 4 and before for at in range(7)]
     assert store.verify(alice.key).length == 7
+
+
+@pytest.mark.parametrize("parts", range(1, 6))
+def test_a_second_history_is_found_wherever_it_parts(
+    store: FeedStore, writer: SpanWriter, alice: KeyPair, parts: int
+) -> None:
+    """The held history has six stored spans; one long range is the same up to `parts` of them, and goes on otherwise.
+
+    A store that compared only the first of these spans spliced the rest of the second history onto the first.
+    """
+    history = [writer.write(1, size=9_000) for _ in range(parts)]
+    other = writer.fork(2)
+    history += [writer.write(1, size=9_000) for _ in range(6 - parts)]
+    second = [*history[:parts], *(other.write(1, size=9_000) for _ in range(8 - parts))]
+    store.ingest_all(history)
+
+    with pytest.raises(Equivocation):
+        store.ingest(on_the_wire(joined(*second)))
+
+    [record] = store.feeds(writer.party)
+    assert (record.length, record.valid_length) == (6, parts)
+    assert [block.hash for block in store.read(alice.key)] == [span.hash_at(span.first) for span in history[:parts]]
+    assert store.verify(alice.key).length == 6

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.party.epochs.epoch_acts import agree_on, device, epoch, join, member, note, same, settle, told
+from tests.party.epochs.epoch_acts import (
+    agree_on,
+    device,
+    epoch,
+    join,
+    member,
+    note,
+    refusals,
+    same,
+    settle,
+    told,
+)
 
 from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised
 from antiphon.core.stamp import Stamp
@@ -162,3 +173,62 @@ def test_rule_13_what_an_epoch_holds_is_not_erased_any_more(peers: Peers, alice:
     same(alice, bob, carol)
     alice.epochs.prune()
     assert SECRET.encode() not in alice.party.snapshot(item.id)
+
+
+def test_rule_13_the_first_body_beyond_a_cut_stays(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Alice has heard of the erasure, and not of the message: the epoch knows the erasure, and its cut ends before."""
+    agree_on(peers, alice, keep_epochs=5)
+    item = note(bob, "harmless")
+    peers.sync()
+    stamp = item.edit("set", "title", SECRET)
+    erase(bob, stamp)
+    alice.take(span for span in bob.ranges(alice.lengths()) if span.feed != stamp.feed)
+    alice.epochs.declare()
+    peers.settle()
+    assert bob.epochs.base is not None
+    assert bob.epochs.base.length(stamp.feed) == stamp.seq, "the message is the first beyond the cut"
+    bob.epochs.prune()
+    assert bob.store.block(stamp.feed, stamp.seq).state is BodyState.PRESENT
+    epoch(peers)
+    bob.epochs.prune()
+    assert bob.store.block(stamp.feed, stamp.seq).state is BodyState.ERASED
+    same(alice, bob)
+
+
+def test_rule_9_an_attester_refuses_an_epoch_that_does_not_know_of_an_erasure(peers: Peers, alice: Peer) -> None:
+    """Bob declares before he hears that Alice has erased a message that his cut holds."""
+    bob, carol = peers.add("bob", Role.OWNER), peers.add("carol")
+    agree_on(peers, alice, bob, generator=device(bob))
+    item = note(carol, "harmless")
+    stamp = item.edit("set", "title", SECRET)
+    peers.sync()
+    erase(alice, stamp)
+    bob.epochs.declare()
+    peers.settle()
+    assert {peer.epochs.number for peer in peers.all} == {0}
+    ((who, refusal),) = refusals(carol)
+    assert who == device(alice)
+    assert "lacks the erasure" in refusal.reason
+
+
+@pytest.mark.parametrize("kept", range(4))
+def test_pruning_leaves_what_the_epochs_that_policy_keeps_cover(
+    peers: Peers, alice: Peer, bob: Peer, kept: int
+) -> None:
+    """A law: a feed begins at its cut in the epoch `keep_epochs` before the last one, and nowhere else."""
+    agree_on(peers, alice, keep_epochs=kept)
+    item = note(bob)
+    cuts: list[dict[bytes, int]] = []
+    for number in range(5):
+        item.edit("set", "number", number)
+        note(alice)
+        epoch(peers)
+        base = alice.epochs.base
+        assert base is not None
+        cuts.append({feed: base.length(feed) for feed in alice.lengths()})
+        for peer in (alice, bob):
+            peer.epochs.prune()
+            wanted = cuts[-1 - kept] if len(cuts) > kept else {}
+            starts = {feed: peer.store.bounds(feed).start for feed in peer.lengths()}
+            assert starts == {feed: wanted.get(feed, 0) for feed in starts}
+    same(alice, bob)
