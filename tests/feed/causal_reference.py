@@ -153,8 +153,8 @@ class Feed:
 
     @property
     def ended(self) -> bool:
-        """True if a block that follows the history is a branch: always in a data feed, and beyond a known fork."""
-        return self.feed not in CONTROL or self.end != NO_END
+        """True if a block that follows the history is a branch: always in a data feed, and at a known fork."""
+        return self.feed not in CONTROL or self.position >= self.end
 
     def beyond(self) -> list[BranchBlock]:
         """The blocks that are held beyond the end: a branch like any other."""
