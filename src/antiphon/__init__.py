@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         CorruptBlock as CorruptBlock,
         DamagedBlob as DamagedBlob,
         DamagedItems as DamagedItems,
+        DamagedStore as DamagedStore,
         DamagedTables as DamagedTables,
         DiskFull as DiskFull,
         Equivocation as Equivocation,

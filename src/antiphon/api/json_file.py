@@ -43,7 +43,7 @@ class JsonFile:
         """Replace the content of the file. A crash leaves the old content or the new."""
         data = json.dumps(value, indent=1, ensure_ascii=False).encode()
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise StoreError(f"{self} cannot be written: {error.strerror}") from error
         with output_file(self._path, replace=True) as file:

@@ -31,6 +31,7 @@ from functools import partial
 from pathlib import Path
 
 from antiphon.api.child_party import add_child_reference
+from antiphon.api.health.home_files import tighten
 from antiphon.api.held_views import HeldViews, hold_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
@@ -145,6 +146,7 @@ class Store:
         keys, recovery_phrase = _keys(
             home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness
         )
+        tighten(home)
         device = devices(keys)[0]
         held_views = HeldViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
@@ -515,7 +517,7 @@ def _keys(
                 "unprotected=True leaves them readable for anybody who can read the folder"
             )
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
         keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from antiphon import __version__
@@ -26,6 +26,7 @@ from antiphon.cli.common import (
     feeds_folder,
     has_blobs,
     machine_of,
+    need_home,
     out,
     parties_of,
     reading,
@@ -79,28 +80,33 @@ def feeds(home: Home = HERE, as_json: Json = False) -> None:
 
 
 @app.command()
-def verify(home: Home = HERE, as_json: Json = False) -> None:
-    """Check every hash, link, body and signed head of every feed. Ends with 1 if anything is wrong."""
-    wrong: list[dict[str, Any]] = []
-    with reading(home) as store:
-        records = store.feeds()
-        with _progress(as_json) as progress:
-            task = progress.add_task("blocks", total=sum(record.length - record.start for record in records))
-            for record in records:
-                try:
-                    store.verify(record.feed)
-                except AntiphonError as error:
-                    wrong.append({"feed": record.feed.hex(), "error": str(error)})
-                progress.advance(task, record.length - record.start)
-    answer = {"feeds": len(records), "blocks": sum(record.length - record.start for record in records), "wrong": wrong}
+def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
+    """Check the whole home: every block, blob, key, item and setting. Ends with 1 if anything is wrong.
+
+    Each finding says what to do. Nothing is changed, and a running peer may use the home meanwhile.
+    """
+    from antiphon.api.health.check import check_home
+
+    need_home(home)
+    with _progress(as_json) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], completed=done)
+
+        report = check_home(home, passphrase, tick)
+    answer = {"feeds": report.feeds, "blocks": report.blocks, "wrong": [finding.row() for finding in report.wrong]}
+    answer["notes"] = [finding.row() for finding in report.findings if finding.harmless]
 
     def tell() -> None:
-        for row in wrong:
-            err.print(row["error"], style="red", markup=False)
-        out.print(f"{answer['feeds']} feeds, {answer['blocks']} blocks: {'all right' if not wrong else 'NOT right'}")
+        for finding in report.findings:
+            err.print(str(finding), style=None if finding.harmless else "red", markup=False, soft_wrap=True)
+        out.print(f"{report.feeds} feeds, {report.blocks} blocks: {'NOT right' if report.wrong else 'all right'}")
 
     show(as_json, answer, tell)
-    if wrong:
+    if report.wrong:
         raise typer.Exit(1)
 
 

@@ -110,6 +110,12 @@ def feeds_folder(home: Path) -> Path:
     return folder
 
 
+def need_home(home: Path) -> None:
+    """Refuse a folder that has no file of a home."""
+    if not any((home / name).exists() for name in ("keys", "feeds/data.mdb", "meta.db")):
+        raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
+
+
 @contextmanager
 def reading(home: Path) -> Iterator[FeedStore]:
     """Open the feed store of a home to read. Another process may write to it at the same time."""

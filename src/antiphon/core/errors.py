@@ -11,6 +11,7 @@ AntiphonError
 │   └── Equivocation    the feed's writer signed two histories; carries the evidence
 ├── StoreError          a store on this machine cannot do the operation
 │   ├── CorruptBlock    stored bytes have changed; names feed and seq
+│   ├── DamagedStore    a file of a store is cut short, or is not what was written; names the file
 │   ├── DiskFull        the disk has no room; what was acknowledged is kept
 │   ├── DamagedTables   tables of the pipeline were changed by another program, or cannot be read
 │   ├── StoreLocked     another process writes this store
@@ -103,6 +104,14 @@ class CorruptBlock(StoreError):
         super().__init__(message)
         self.feed = feed
         self.seq = seq
+
+
+class DamagedStore(StoreError):
+    """A file of a store is cut short, or is not what was written. `antiphon verify` says what else is wrong."""
+
+    def __init__(self, message: str, *, file: str) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 class DiskFull(StoreError):

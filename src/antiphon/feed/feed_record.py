@@ -104,6 +104,16 @@ class FeedRecord:
         )
         return data + u32(zlib.crc32(self.feed + data))
 
+    @staticmethod
+    def claimed_party(data: bytes) -> bytes | None:
+        """Return the party in a stored record whose bytes have changed, perhaps these; None if it is too short."""
+        return data[3:35] if len(data) >= 35 else None
+
+    @staticmethod
+    def claimed_start(data: bytes) -> tuple[int, bytes] | None:
+        """Return the start and the hash before it in such a record; None if it is too short."""
+        return (int.from_bytes(data[35:43], "little"), data[43:75]) if len(data) >= 75 else None
+
     @classmethod
     def decode(cls, feed: bytes, data: bytes) -> FeedRecord:
         """Decode a stored record; raise `CorruptBlock` if it is damaged or of an unknown version."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import DamagedBlob, StoreError
+from antiphon.core.errors import DamagedBlob, InvalidInput, StoreError
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
 from antiphon.snapshot.blob_collection import BlobCollection, BlobCollector
@@ -140,6 +140,46 @@ class BlobStore(Blobs):
 
     def _size(self, txn: Any) -> int:
         return int.from_bytes(txn.get(_SIZE, db=self._meta) or b"", "little")
+
+    # -- damage
+
+    def check_structure(self) -> None:
+        """Follow the trees of the store's file by hand; raise `DamagedStore` if they have changed."""
+        self._file.check_structure()
+
+    def damages(self) -> Iterator[tuple[bytes, str]]:
+        """Read all blobs. Yield the keys of those that have changed on the disk, and what to say of each."""
+        last = b""
+        while page := self._page(last):
+            for key in page:
+                with self._file.read() as txn:
+                    data = txn.get(key, db=self._blobs)
+                if data is None:
+                    continue  # deleted meanwhile
+                try:
+                    cid = Cid(key)
+                except InvalidInput:
+                    yield key, f"a blob is under {key[:40].hex()}, which is no CID"
+                    continue
+                if not cid.matches(data):
+                    self._damaged.add(cid)
+                    yield key, f"blob {cid} has changed on the disk"
+            last = page[-1]
+
+    def drop_damage(self) -> int:
+        """Delete the blobs that have changed on the disk, and nothing else. Return how many; a peer may send them."""
+        rotten = [key for key, _ in self.damages()]
+        self._file.transact(lambda txn: self._drop(txn, rotten))
+        self._damaged.clear()
+        return len(rotten)
+
+    def _drop(self, txn: Any, keys: list[bytes]) -> None:
+        """Delete blobs by their keys, and count the bytes of the others again."""
+        for key in keys:
+            txn.delete(key, db=self._blobs)
+        with txn.cursor(self._blobs) as cursor:
+            size = sum(len(value) for _, value in cursor)
+        txn.put(_SIZE, size.to_bytes(8, "little"), db=self._meta)
 
     # -- writing
 

@@ -78,12 +78,12 @@ def test_each_changed_byte_is_told_by_its_block(writer: SpanWriter, bob: KeyPair
             wrong = bytearray(right)
             wrong[at] ^= mask
             with pytest.raises(CorruptBlock) as raised:
-                tables_module._decode(span.feed, span.first, bytes(wrong))
+                tables_module.decode_span(span.feed, span.first, bytes(wrong))
             assert raised.value.feed == span.feed
             assert span.first <= raised.value.seq < span.end
             if owner is not None:
                 assert raised.value.seq == owner, f"byte {at}"
-    assert tables_module._decode(span.feed, span.first, right) == span
+    assert tables_module.decode_span(span.feed, span.first, right) == span
 
 
 def test_a_span_under_another_key_is_not_taken(store: FeedStore, writer: SpanWriter, bob: KeyPair) -> None:

@@ -142,13 +142,13 @@ def test_a_branch_is_not_read_before_a_block_that_waits_names_it(
             take(store, span)
         store.ingest(alice.write(1, seen=[branch[4].block(0).entry] if named else []))
         reads: list[bytes] = []
-        read = tables._branch
+        read = tables.decode_branch
 
         def counted(key: bytes, stored: bytes) -> Span:
             reads.append(key)
             return read(key, stored)
 
-        monkeypatch.setattr(tables, "_branch", counted)
+        monkeypatch.setattr(tables, "decode_branch", counted)
         delivery = activated(Delivery, store)
         pump(delivery, store)
         assert delivery.lanes[FEEDS[1]].state.position == 1

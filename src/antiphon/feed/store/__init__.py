@@ -7,11 +7,13 @@ reader         `FeedReader`: the reading half of `FeedStore`
 group_commit   `Committer`: changes of concurrent callers share a transaction
 single_append  the short way for an append of one message
 ingest         store spans of other peers; detect forks and faults
+damage         find what has changed on the disk, and drop it
 quarantine     the list of refused blocks, with reasons
 tables         `Tables`: typed reads and writes inside one transaction
 watch          `Watch`: which feeds have grown
 env            `Env`: the LMDB environment with the tables of feeds
 map_file       `MapFile`: an LMDB file that grows; also under the blob store
+map_check      checks of an LMDB file before it is mapped
 gate           many transactions, or one exclusive resize of the map
 lock           file locks: one writing process
 private_files  files and folders that only their owner may read

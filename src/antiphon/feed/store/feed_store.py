@@ -38,7 +38,7 @@ from antiphon.feed.feed_record import Bounds, FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.feed.store import ingest as receiving, quarantine
+from antiphon.feed.store import damage, ingest as receiving, quarantine
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.group_commit import Change, Committer
@@ -89,16 +89,16 @@ class FeedStore(FeedReader):
 
     def _enter(self) -> None:
         with self._env.read() as tables:
-            found, identity, indexed = tables.meta("format"), tables.meta("file"), tables.meta("branches.indexed")
+            new, found, identity = tables.is_new, tables.meta("format"), tables.meta("file")
+            indexed = tables.meta("branches.indexed")
         if found is not None and found != FORMAT:
             raise StoreError(f"the store at {self._env.path} has format {found[:32]!r}; this program knows {FORMAT!r}")
         if self._env.readonly:
             return
         here = self._env.file_identity()
-        if found is None or identity != here:
-            copied = found is not None
-            self._env.write(lambda tables, _: _claim(tables, here, copied))
-        if found is not None and indexed != INDEXED:
+        if found is None or identity != here:  # an entry that has changed on the disk is as good as a copy's
+            self._env.write(lambda tables, _: _claim(tables, here, not new))
+        if not new and indexed != INDEXED:
             self._env.write(lambda tables, _: tables.index_branches())
 
     # -- writing
@@ -290,6 +290,20 @@ class FeedStore(FeedReader):
     def heed(self, feed: bytes) -> None:
         """Take bodies of an ignored feed again. Those that were dropped come with `fill`."""
         self._change(lambda tables: receiving.ignore(tables, tables.record(feed), ignored=False))
+
+    def drop_damage(self, feed: bytes) -> Bounds | None:
+        """Drop what has changed on the disk of a feed, and nothing else. Return its bounds; None if nothing is left.
+
+        The feed has the blocks before the first rotten one; peers send the others again, and sound blocks behind the
+        gap come back with them. A feed of this device that lost blocks is retired: the device opens a new one (rule 6).
+        """
+        now_ms = self._clock.now_ms()
+        record = self._change(lambda tables: damage.drop_damage(tables, feed, now_ms))
+        return None if record is None else record.bounds
+
+    def drop_damaged_refusals(self) -> int:
+        """Drop the entries of the quarantine that have changed on the disk. Return how many."""
+        return self._change(damage.drop_refusals)  # type: ignore[no-any-return]
 
     def retire(self, feed: bytes) -> None:
         """Never write this feed again, for example after restoring a backup. It can still be read."""

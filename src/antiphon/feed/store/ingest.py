@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.core.errors import BrokenChain, MissingBlocks, RefusedBlocks
+from antiphon.core.errors import BrokenChain, CorruptBlock, MissingBlocks, RefusedBlocks
 from antiphon.core.reasons import Reason, because
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import check_bodies
@@ -23,7 +23,7 @@ from antiphon.feed.rules import batch_start, judge
 from antiphon.feed.span import Span
 from antiphon.feed.store import quarantine
 from antiphon.feed.store.quarantine import Refusal
-from antiphon.feed.store.tables import Tables
+from antiphon.feed.store.tables import Tables, decode_span
 
 _ERASED, _LEFT_OUT = bytes((BodyState.ERASED,)), bytes((BodyState.LEFT_OUT,))
 
@@ -95,7 +95,8 @@ def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingest
             return forked
     if span.end <= record.length:
         return Ingested(Outcome.KNOWN, 0)
-    return _extend(tables, record, span.tail(record.length), now_ms)
+    done = _extend(tables, record, span.tail(record.length), now_ms)
+    return replace(done, added=done.added + rejoin(tables, tables.record(span.feed), now_ms))
 
 
 def _begins_before_base(record: FeedRecord | None, span: Span, base: Base) -> bool:
@@ -108,7 +109,9 @@ def _record_for(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
     """Return the feed's record; a new one if the feed begins with this span."""
     record = tables.find(span.feed)
     if record is not None and record.party != span.party:
-        raise _foreign(record, span)
+        if record.length or record.writable or record.branches:
+            raise _foreign(record, span)
+        record = replace(record, party=span.party)  # of a feed of which nothing was left (`damage`)
     if record is not None and span.first <= record.length:
         return record
     if record is None and span.first == 0:
@@ -386,6 +389,7 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
         span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
     if record.ignored:
         span = _geneses_only(span)
+    span, others = _take_aside(tables, record, span)
     verdict = judge(span, record.lamport, lambda other: tables.frontier(span.feed, other))
     tables.append_span(record, span)
     for entry in verdict.moved.values():
@@ -403,7 +407,51 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
         quarantine.add(tables, refusal)
         done = Ingested(Outcome.FAULT, fault.seq - span.first, fault.reason, seq=fault.seq)
     tables.put_record(longer)
+    for other in others:
+        _keep(tables, other)
     return _part(tables, span, now_ms) or done
+
+
+def rejoin(tables: Tables, record: FeedRecord, now_ms: int) -> int:
+    """Append the blocks that follow a feed's last one and were kept aside (`damage`). Return how many."""
+    added = 0
+    while record.end > record.length:
+        span = next(_kept_aside(tables, record, record.length + 1), None)
+        if span is None:
+            break
+        if span.previous != record.hash:
+            tables.drop_span(span)
+            _keep(tables, span)
+            break
+        added += _extend(tables, record, span, now_ms).added
+        record = tables.record(record.feed)
+    return added
+
+
+def _kept_aside(tables: Tables, record: FeedRecord, stop: int) -> Iterator[Span]:
+    """Yield the spans behind the end of a feed that begin before `stop`. One that has changed is dropped."""
+    for first in list(tables.firsts(record.feed, record.length, stop)):
+        try:
+            yield decode_span(record.feed, first, tables.raw_span(record.feed, first))
+        except CorruptBlock:
+            tables.drop_first(record.feed, first)
+
+
+def _take_aside(tables: Tables, record: FeedRecord, span: Span) -> tuple[Span, list[Span]]:
+    """Remove what is kept aside where a span comes to lie, but the rest behind it.
+
+    Return the span with the bodies from there, and what belongs to other branches.
+    """
+    others = []
+    for kept in _kept_aside(tables, record, span.end):
+        tables.drop_span(kept)
+        if _parting(kept, span, kept.first, min(kept.end, span.end)) is not None:
+            others.append(kept)
+            continue
+        span = _filled(span, kept)
+        if kept.end > span.end:
+            tables.put_span(kept.tail(span.end))
+    return span, others
 
 
 def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:

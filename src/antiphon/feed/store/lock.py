@@ -40,8 +40,9 @@ def sync_folder(path: Path) -> None:
 
 def lock_shared(path: Path) -> int:
     """Take the readers' lock. A process holds it while it has the file open; `compact` refuses while one does."""
+    made = os.O_CREAT if (path / "data.mdb").exists() else 0  # a lock file that somebody has deleted
     try:
-        handle = os.open(path / "readers.lock", os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path / "readers.lock", os.O_RDONLY | os.O_CLOEXEC | made, 0o600)
     except OSError as error:
         raise StoreError(
             f"the store at {path} cannot be opened: {error.strerror}. If it is new, let its writer open it first"

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import lmdb
 
-from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.core.errors import DamagedStore, StoreClosed, StoreError
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.gate import Gate
 from antiphon.feed.store.lock import lock, lock_shared, sync_folder, without_readers
+from antiphon.feed.store.map_check import map_fault
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
@@ -72,6 +73,9 @@ class MapFile(ABC, Generic[View]):
             raise
 
     def _open(self, map_size: int) -> None:
+        fault = map_fault(self.file)
+        if fault:
+            raise self._damaged(fault)
         try:
             self._env = lmdb.open(
                 str(self.path),
@@ -93,6 +97,28 @@ class MapFile(ABC, Generic[View]):
                 f"the {self.what} at {self.path} cannot be opened: {error}. If it is new, let its writer open it "
                 "first; a process opens one store once and shares it"
             ) from error
+
+    @property
+    def file(self) -> Path:
+        """The file that is mapped."""
+        return self.path / "data.mdb"
+
+    def check_structure(self) -> None:
+        """Follow all trees of the file by hand; raise `DamagedStore` if one has changed. Values are not looked at."""
+        reading = self.begin_reading()  # keeps the pages of its transaction from being used again
+        fault = ""
+        try:
+            fault = map_fault(self.file, None, reading.id())
+        finally:
+            self.end_reading(reading, None)
+        if fault:
+            raise self._damaged(fault)
+
+    def _damaged(self, fault: str) -> DamagedStore:
+        return DamagedStore(
+            f"the {self.what} at {self.path} is damaged: {self.file.name}: {fault}. {self.if_damaged}; check the disk",
+            file=str(self.file),
+        )
 
     @abstractmethod
     def _view(self, txn: Any) -> View:
@@ -186,7 +212,7 @@ class MapFile(ABC, Generic[View]):
         self._check_open()
         if self.readonly:
             raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
-        aside, file = self.path / "compact", self.path / "data.mdb"
+        aside, file = self.path / "compact", self.file
         with self._gate.exclusive(), without_readers(self.path):
             self._check_open()
             info = self._env.info()

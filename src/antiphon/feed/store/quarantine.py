@@ -156,6 +156,19 @@ def listed(tables: Tables) -> Quarantine:
     return Quarantine(refusals, _counter(tables, _DROPPED))
 
 
+def drop_damaged(tables: Tables) -> int:
+    """Drop the refusals whose bytes have changed. Return how many."""
+    txn, db = tables.raw("quarantine")
+    rotten = [key for key in _keys(tables, _BY_NUMBER) if unchecked(bytes(txn.get(key, db=db))) is None]
+    numbers = {key[1:] for key in rotten}
+    rotten += [key for key in _keys(tables, _BY_SOURCE) if key[-8:] in numbers]
+    little = {number[::-1] for number in numbers}
+    rotten += [key for key in _keys(tables, _BY_DIGEST) if bytes(txn.get(key, db=db)) in little]
+    for key in rotten:
+        txn.delete(key, db=db)
+    return len(numbers)
+
+
 def _read(data: bytes) -> Refusal:
     """Decode a stored refusal. One whose bytes have changed is listed as damaged."""
     stored = unchecked(data)
@@ -174,4 +187,6 @@ def _big_endian(number: int) -> bytes:
 
 def _counter(tables: Tables, name: str) -> int:
     data = tables.meta(name)
+    if data is None and name == _NEXT:  # new, or changed on the disk: no number is given twice
+        return max([1 + int.from_bytes(key[1:], "big") for key in _keys(tables, _BY_NUMBER)], default=0)
     return 0 if data is None else int.from_bytes(data, "little")

@@ -16,7 +16,8 @@ from antiphon.feed.chain import Head, verify_span
 from antiphon.feed.feed_record import Bounds, End, FeedRecord
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.span import Span
-from antiphon.feed.store import quarantine
+from antiphon.feed.store import damage, quarantine
+from antiphon.feed.store.damage import Damage
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.quarantine import Quarantine
 from antiphon.feed.store.watch import Watch
@@ -48,7 +49,7 @@ class FeedReader:
         if listed.at == now and listed.party == party:  # several parts of a peer call this after each commit
             return listed.records
         with self._env.read() as tables:
-            found = tuple([record for record in tables.feeds() if party is None or record.party == party])
+            found = tuple(tables.feeds(party))
         self._listed = _Listed(now, party, found, {record.feed: record for record in found})
         return found
 
@@ -59,6 +60,11 @@ class FeedReader:
             return known
         with self._env.read() as tables:
             return tables.record(feed)
+
+    def find(self, feed: bytes) -> FeedRecord | None:
+        """Return the record of a feed; None if it is not here."""
+        with self._env.read() as tables:
+            return tables.find(feed)
 
     def head(self, feed: bytes) -> Head | None:
         """Return the last signed head; None for a feed without blocks."""
@@ -185,6 +191,23 @@ class FeedReader:
             if at == record.length and (previous, checked.signature) != (record.hash, record.signature):
                 raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at - 1}: it is not the head", feed=feed, seq=at - 1)
         return record.bounds
+
+    def check_structure(self) -> None:
+        """Follow the trees of the store's file by hand; raise `DamagedStore` if they have changed."""
+        self._env.check_structure()
+
+    def feed_keys(self) -> list[bytes]:
+        """Return the keys of all feeds of which anything is here, also of those without a sound record."""
+        with self._env.read() as tables:
+            return damage.feed_keys(tables)
+
+    def damages(self, feed: bytes) -> list[Damage]:
+        """Read all that is here of a feed; return what has changed on the disk, for `FeedStore.drop_damage` to drop."""
+        return damage.find_damage(self._env, feed)
+
+    def damaged_refusals(self) -> list[Damage]:
+        """Return the entries of the quarantine that have changed on the disk."""
+        return damage.refusals_damaged(self._env)
 
     @property
     def transaction(self) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from antiphon.core.codec import u32
-from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
+from antiphon.core.errors import BadEncoding, CorruptBlock, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
 from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
@@ -92,10 +92,22 @@ class Tables:
         self._cache.keep(self._cache.records, record.feed, data, record)
         self._txn.put(record.feed, data, db=self._dbs["records"])
 
-    def feeds(self) -> Iterator[FeedRecord]:
+    def feeds(self, party: bytes | None = None) -> Iterator[FeedRecord]:
+        """Yield the records of all feeds, or of one party's.
+
+        A record that has changed ends the list of its own party alone: the other parties go on.
+        """
         with self._txn.cursor(self._dbs["records"]) as cursor:
             for key, value in cursor:
-                yield self._decoded(bytes(key), bytes(value))
+                stored = bytes(value)
+                try:
+                    record = self._decoded(bytes(key), stored)
+                except CorruptBlock:
+                    if party is not None and FeedRecord.claimed_party(stored) in (None, party):
+                        raise
+                    continue
+                if party is None or record.party == party:
+                    yield record
 
     # -- spans
 
@@ -206,7 +218,27 @@ class Tables:
         known = self._cache.tails.get(feed)
         if known is not None and known[0] == stored and known[1].first == first:
             return known[1]
-        return _decode(feed, first, stored)
+        return decode_span(feed, first, stored)
+
+    def firsts(self, feed: bytes, start: int, stop: int) -> Iterator[int]:
+        """Yield the first seqs, in [start, stop), of all stored spans of a feed, also of those behind its end."""
+        at = start
+        while True:
+            with self._txn.cursor(self._dbs["spans"]) as cursor:
+                key = bytes(cursor.key()) if cursor.set_range(_key(feed, at)) else b""
+            at = int.from_bytes(key[32:], "big")
+            if key[:32] != feed or at >= stop:
+                return
+            yield at
+            at += 1
+
+    def raw_span(self, feed: bytes, first: int) -> bytes:
+        """Return a span as it is stored; no bytes if there is none."""
+        return bytes(self._txn.get(_key(feed, first), db=self._dbs["spans"]) or b"")
+
+    def drop_first(self, feed: bytes, first: int) -> None:
+        """Delete a stored span by its first seq."""
+        self._txn.delete(_key(feed, first), db=self._dbs["spans"])
 
     def drop_span(self, span: Span) -> None:
         self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
@@ -222,7 +254,7 @@ class Tables:
         known = self._cache.frontiers.get(key)
         if known is not None and known[0] == data:
             return known[1]
-        entry = _entry(feed, bytes(data))
+        entry = decode_entry(feed, bytes(data))
         self._cache.keep(self._cache.frontiers, key, bytes(data), entry, _MEMORY_FRONTIERS_MAX)
         return entry
 
@@ -235,21 +267,21 @@ class Tables:
         with self._txn.cursor(self._dbs["frontiers"]) as cursor:
             more = cursor.set_range(feed)
             while more and bytes(cursor.key()[:32]) == feed:
-                yield _entry(feed, bytes(cursor.value()))
+                yield decode_entry(feed, bytes(cursor.value()))
                 more = cursor.next()
 
     # -- forks and the rest
 
     def fork(self, feed: bytes) -> bytes | None:
         data = self._txn.get(feed, db=self._dbs["forks"])
-        return None if data is None else _evidence(feed, bytes(data))
+        return None if data is None else decode_evidence(feed, bytes(data))
 
     def put_fork(self, feed: bytes, evidence: bytes) -> None:
         self._txn.put(feed, checked(evidence), db=self._dbs["forks"])
 
     def forks(self) -> list[bytes]:
         with self._txn.cursor(self._dbs["forks"]) as cursor:
-            return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
+            return [decode_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
     def put_branch(self, span: Span) -> None:
         """Keep a span of another branch, in the place of one that ends with the same block."""
@@ -285,18 +317,28 @@ class Tables:
             )
         return last
 
+    def index_branches_of(self, feed: bytes) -> None:
+        """Make the index of a feed's branches anew."""
+        db = self._dbs["branch_blocks"]
+        with self._txn.cursor(db) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                more = cursor.delete()
+        for span in list(self.branches(feed)):
+            self._index_branch(span, span.hash_at(span.end - 1))
+
     def index_branches(self) -> None:
         """Make the index of branches, in a store that is new, or that an earlier version made."""
         with self._txn.cursor(self._dbs["branches"]) as cursor:
             for key, value in cursor:
-                self._index_branch(_branch(bytes(key), bytes(value)), bytes(key)[32:])
+                self._index_branch(decode_branch(bytes(key), bytes(value)), bytes(key)[32:])
         self.put_meta("branches.indexed", INDEXED)
 
     def branch_ending(self, feed: bytes, hash_: bytes) -> Span | None:
         """Return the span of a branch that ends with a block; None if there is none."""
         key = feed + hash_
         found = self._txn.get(key, db=self._dbs["branches"])
-        return None if found is None else _branch(key, bytes(found))
+        return None if found is None else decode_branch(key, bytes(found))
 
     def branches(self, feed: bytes, known: Mapping[bytes, int] | None = None) -> Iterator[Span]:
         """Yield the spans of other branches of a feed, with every byte checked, but those that are known.
@@ -309,7 +351,7 @@ class Tables:
                 key = bytes(cursor.key())
                 first = known.get(key[32:]) if known else None
                 if first is None or spans.first_of(cursor.value()) < first:
-                    yield _branch(key, bytes(cursor.value()))
+                    yield decode_branch(key, bytes(cursor.value()))
                 more = cursor.next()
 
     def branch_start(self, feed: bytes) -> Span | None:
@@ -344,11 +386,15 @@ class Tables:
         return span if before == (span.previous if seq == span.first else span.hash_at(seq - 1)) else None
 
     def meta(self, name: str) -> bytes | None:
+        """Return an entry about the store itself; None if there is none, or if it has changed on the disk."""
         data = self._txn.get(name.encode(), db=self._dbs["meta"])
-        value = None if data is None else unchecked(bytes(data))
-        if data is not None and value is None:
-            raise StoreError(f"the store's own entry {name!r} has changed on the disk; restore the store from peers")
-        return value
+        return None if data is None else unchecked(bytes(data))
+
+    @property
+    def is_new(self) -> bool:
+        """True if nothing was ever written to the store."""
+        entries: int = self._txn.stat(self._dbs["meta"])["entries"]
+        return not entries
 
     def put_meta(self, name: str, value: bytes) -> None:
         self._txn.put(name.encode(), checked(value), db=self._dbs["meta"])
@@ -369,7 +415,7 @@ def unchecked(data: bytes) -> bytes | None:
     return data[:-4] if right else None
 
 
-def _entry(feed: bytes, data: bytes) -> Entry:
+def decode_entry(feed: bytes, data: bytes) -> Entry:
     entry = unchecked(data)
     if entry is None or len(entry) != ENTRY_SIZE:
         raise CorruptBlock(
@@ -378,7 +424,7 @@ def _entry(feed: bytes, data: bytes) -> Entry:
     return decode_entries(entry)[0]
 
 
-def _evidence(feed: bytes, data: bytes) -> bytes:
+def decode_evidence(feed: bytes, data: bytes) -> bytes:
     evidence = unchecked(data)
     if evidence is None:
         raise CorruptBlock(
@@ -389,7 +435,7 @@ def _evidence(feed: bytes, data: bytes) -> bytes:
     return evidence
 
 
-def _branch(key: bytes, stored: bytes) -> Span:
+def decode_branch(key: bytes, stored: bytes) -> Span:
     """Decode a stored span of a branch with every byte checked."""
     if zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)) != int.from_bytes(stored[-4:], "little"):
         raise CorruptBlock(
@@ -416,7 +462,7 @@ def _intact(feed: bytes, first: int, stored: bytes) -> bool:
     return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(_key(feed, first))) == int.from_bytes(stored[-4:], "little")
 
 
-def _decode(feed: bytes, first: int, stored: bytes) -> Span:
+def decode_span(feed: bytes, first: int, stored: bytes) -> Span:
     """Decode a stored span with every byte checked."""
     if not _intact(feed, first, stored):
         raise _damage(feed, first, stored)

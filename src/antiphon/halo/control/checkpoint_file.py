@@ -38,7 +38,8 @@ class CheckpointFile:
         """
         fresh = self._path.with_name(f"{self._path.name}.new")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh.touch(0o600)
             fresh.write_bytes(encode_checkpoints(self._party, lanes))
             os.replace(fresh, self._path)
         except OSError as error:

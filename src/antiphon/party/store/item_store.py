@@ -69,7 +69,7 @@ class ItemStore:
         self._make_index: Callable[[sqlite3.Connection], Index] | None = None
         self._checkpoints = None if path is None else Checkpoints(path)
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._db = self._open()
         except (sqlite3.DatabaseError, AntiphonError) as error:
@@ -83,6 +83,8 @@ class ItemStore:
         self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction; orders postings
 
     def _open(self) -> sqlite3.Connection:
+        if self.path is not None:
+            self.path.touch(0o600)  # SQLite gives its other files the same permissions
         db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
         try:
             db.execute("PRAGMA page_size = 4096")
