@@ -1,12 +1,14 @@
 """The application, and the commands about a whole home.
 
-Most commands only read, and a running peer may write at the same time. `compact`, `gc` and the commands of `epoch` and
-`party` that write lock the home: they fail while another process has it open.
+Most commands only read, and a running peer may write at the same time. `compact`, `gc`, `doctor --repair` and the
+commands of `epoch` and `party` that write lock the home: they fail while another process has it open.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -88,14 +90,7 @@ def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = Fal
     from antiphon.api.health.check import check_home
 
     need_home(home)
-    with _progress(as_json) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def tick(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = progress.add_task(step, total=total)
-            progress.update(tasks[step], completed=done)
-
+    with _steps(as_json) as tick:
         report = check_home(home, passphrase, tick)
     answer = {"feeds": report.feeds, "blocks": report.blocks, "wrong": [finding.row() for finding in report.wrong]}
     answer["notes"] = [finding.row() for finding in report.findings if finding.harmless]
@@ -107,6 +102,44 @@ def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = Fal
 
     show(as_json, answer, tell)
     if report.wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    home: Home = HERE,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Rebuild what is derived, drop what is rotten, and nothing else. Locks the home."
+        ),
+    ] = False,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Check the whole home, as `verify` does, and repair it. Ends with 1 if anything wrong is left.
+
+    Dropped blocks and blobs come back with the next sync. Example: antiphon doctor --repair --home laptop
+    """
+    if not repair:
+        verify(home, passphrase, as_json)
+        return
+    from antiphon.api.health.repair import repair_home
+
+    need_home(home)
+    with _steps(as_json) as tick:
+        done = repair_home(home, passphrase, tick)
+    answer = {name: [finding.row() for finding in getattr(done, name)] for name in ("repaired", "left")}
+
+    def tell() -> None:
+        for finding in done.repaired:
+            out.print(f"repaired: {finding.file}: {finding.what} [{finding.code}]", markup=False, soft_wrap=True)
+        for finding in done.left:
+            err.print(str(finding), style=None if finding.harmless else "red", markup=False, soft_wrap=True)
+        out.print(f"{len(done.repaired)} repaired, {len(done.wrong)} left")
+
+    show(as_json, answer, tell)
+    if done.wrong:
         raise typer.Exit(1)
 
 
@@ -223,6 +256,20 @@ def main() -> None:
 
 
 # -- inside
+
+
+@contextmanager
+def _steps(as_json: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for each step of a check; yield a function that takes a step, how much is done, and of how much."""
+    with _progress(as_json) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], completed=done)
+
+        yield tick
 
 
 def _feed_row(record: FeedRecord) -> dict[str, Any]:
