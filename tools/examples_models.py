@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import Message
 from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example, holds
 
@@ -28,10 +29,11 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.act_columns import ActColumns
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
-from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind
+from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
+from antiphon.halo.credentials.claims import Claim, FeedAdmission, FeedKind, Narrowing, Role
 from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.array.model import ArrayModel
@@ -379,13 +381,18 @@ def store_examples() -> dict[str, Example]:
 
 
 def checkpoint() -> LaneCheckpoint:
-    """The columns of Alice's control feed: an unreadable act, an admission to a group, and one of a data feed."""
+    """The columns of Alice's control feed: an unreadable act, admissions to a group and of a data feed, a narrowing."""
     rows = (Row(1, BarrenKind.NOTHING), Row(2, BarrenKind.GROUP, bytes(range(32)), bytes(range(32, 64))))
-    claim = FeedAdmission(A, FeedKind.DATA, bytes(range(64, 96)), bytes(range(96, 128)), b"word")
-    place = Place(bytes(CONTROL.key), 3, {})
-    act = Act(Stamp(7, bytes(CONTROL.key), 3), place, NOW_MS, claim, digest=sha256(b"a").digest(), hash=bytes(32))
-    table, admissions = BarrenActs.of(bytes(CONTROL.key), rows), AdmissionColumns.of([act])
-    return LaneCheckpoint(bytes(CONTROL.key), 4, bytes(32), table, admissions, Sightings([(2, {B: 5})]))
+    feed, device = bytes(CONTROL.key), bytes(range(96, 128))
+    admission = FeedAdmission(A, FeedKind.DATA, bytes(range(64, 96)), device, b"word")
+    narrowing = Narrowing(bytes(range(128, 160)), frozenset({Role.READER}), {A: 9})
+    said: list[tuple[Claim, frozenset[bytes]]] = [(admission, frozenset({device, A})), (narrowing, frozenset({device}))]
+    acts = [
+        Act(Stamp(seq + 4, feed, seq), Place(feed, seq, {}), NOW_MS, claim, signers, 0, "", sha256(b"a").digest(), 0, B)
+        for seq, (claim, signers) in enumerate(said, 3)
+    ]
+    table, seen = BarrenActs.of(feed, rows), Sightings([(2, {B: 5})])
+    return LaneCheckpoint(feed, 5, bytes(32), table, ActColumns.of(acts), seen, np.array([2], dtype=np.int64))
 
 
 def model_examples() -> dict[str, Example]:

@@ -13,6 +13,7 @@ from antiphon.halo.acts.grant import ANY, given as roles_given, subject_of
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import GroupAdmission, Narrowing, Roles, with_implied
 from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.grant_checks import binds
 from antiphon.halo.rights.inheritance import cut_at
 
 
@@ -32,7 +33,7 @@ class OneByOne:
             claim = act.claim
             assert isinstance(claim, Narrowing)
             seen = place.sees(act.position) or place.seq >= cut_at(self.authority, act, grant, place.feed)
-            if seen and self.authority.binds(act, grant):
+            if seen and binds(self.authority, act, grant):
                 roles &= with_implied(claim.roles)
         return roles
 

@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.halo.test_convergence import Script
+from tests.halo.test_convergence import GROUPS, ROLES, Script
 
 from antiphon.core.sightings import Sightings
 from antiphon.feed.block import Block
+from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.act_columns import ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.checkpoint_file import CheckpointFile
 from antiphon.halo.control.control_lane import Recallable
-from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint, is_plain
+from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
+from antiphon.halo.credentials.claims import Erasure, FeedEnd, Narrowing, Position
 from antiphon.testing.parties import pair_of
 
+NAMES = ("stamp", "claim", "signers", "expires_ms", "created_ms", "problem", "digest", "hash", "continued")
 KEYS = st.binary(min_size=32, max_size=32)
 ROWS = st.lists(st.tuples(st.sampled_from(BarrenKind), KEYS, KEYS), max_size=12)
 
@@ -31,7 +35,7 @@ def a_lane(feed: bytes, rows: Sequence[tuple[BarrenKind, bytes, bytes]], acts: S
         ),
     )
     seen = Sightings((seq, {bytes(range(1, 33)): 2 * seq}) for seq in table.seqs[::3].tolist())
-    return LaneCheckpoint(feed, len(rows) + 1, bytes(32), table, AdmissionColumns.of([]), seen)
+    return LaneCheckpoint(feed, len(rows) + 1, bytes(32), table, ActColumns.of([]), seen)
 
 
 @given(st.dictionaries(KEYS, ROWS, max_size=3), st.data())
@@ -53,25 +57,41 @@ def test_the_bytes_of_what_was_kept_are_checked(
         decode_checkpoints(bytes(32), encoded)
 
 
-def test_admissions_come_back_as_they_were_read() -> None:
+def test_acts_come_back_as_they_were_read() -> None:
     script = Script()
-    bob = script.actors[1]
+    bob, carol = script.actors[1:3]
+    group, data = GROUPS[0], pair_of("data").key
     for number in range(4):
         bob.open_data(pair_of(f"data {number}"))
-    acts = [act for act in bob.machine.acts() if act.stamp.feed == bob.control.key and is_plain(act)]
-    assert len(acts) == 4
+        bob.admit(carol, *ROLES[number], expires_ms=number and script.rehearsal.now_ms + number, is_group=number > 2)
+        bob.group(group.key, carol.identity.key, [group] if number % 2 else [])
+        cuts: dict[bytes, int] = {carol.control.key: number, data: 2 * number, pair_of(f"data {number}").key: 1}
+        signers = [pair for pair in (group, carol.identity) if number % 3]
+        named = group.key if number % 2 else b""
+        bob.write(Narrowing(carol.identity.key, frozenset(ROLES[number]), cuts, number > 1, named), signers)
+        bob.write(FeedEnd(bob.identity.key, bob.device.key, {data: number} if number else {}), [bob.identity])
+        bob.write(Erasure((Position(data, number), Position(data, number + 5))), [bob.identity] if number % 2 else [])
+    acts = [act for act in bob.machine.acts() if act.stamp.feed == bob.control.key and fits_columns(act)]
+    assert len(acts) == 6 * 4
     _, history = next(found for found in bob.machine.histories() if found[0] == bob.control.key)
-    saved = AdmissionColumns.of(acts)
     [log] = {id(act.place.seen._log): act.place.seen._log for act in history}.values()  # type: ignore[attr-defined]
-    for act, again in zip(acts, saved.between(bob.control.key, log, 0, len(history)), strict=True):
-        assert (again.stamp, again.claim, again.signers, again.expires_ms) == (
-            act.stamp,
-            act.claim,
-            act.signers,
-            act.expires_ms,
-        )
-        assert (again.digest, again.hash, again.created_ms) == (act.digest, act.hash, act.created_ms)
-        assert dict(again.place.seen) == dict(act.place.seen)
+    lane = LaneCheckpoint(bob.control.key, len(history), bytes(32), BarrenActs.of(b"", ()), ActColumns.of(acts), log)
+    [saved] = decode_checkpoints(bytes(32), encode_checkpoints(bytes(32), [lane])).values()
+    last = acts[-5].stamp.seq
+    for columns in (saved.acts, ActColumns.of(acts[9:], ActColumns.of(acts[:9])), saved.acts.before(last)):
+        again = list(columns.between(bob.control.key, log, 0, len(history)))
+        assert [told(act) for act in again] == [told(act) for act in acts[: len(again)]]
+        assert len(again) in (len(acts), len(acts) - 5)
+    for act in acts:
+        if isinstance(act.claim, Narrowing):
+            rows = saved.acts.about(act.claim.subject)
+            found = dict(zip(saved.acts.seqs[rows], saved.acts.cuts(rows, data), strict=True))
+            assert found[act.stamp.seq] == act.claim.cuts[data]
+
+
+def told(act: Act) -> list[object]:
+    """Return all that an act says."""
+    return [*(getattr(act, name) for name in NAMES), dict(act.place.seen), act.place.seq]
 
 
 def test_a_file_that_cannot_be_written_or_read_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
 from antiphon.core.sightings import Sightings
-from antiphon.halo.acts.barren_acts import KEY_SIZE, BarrenActs, BarrenKind
-from antiphon.halo.control.lane_checkpoint import NUMBERS, AdmissionColumns, LaneCheckpoint, Word
+from antiphon.halo.acts.act_columns import LISTED, NAMED, NUMBERS, ActColumns, Word
+from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, BarrenKind
+from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 
-TAG = b"antiphon.checkpoint.2\0"
+TAG = b"antiphon.checkpoint.3\0"
 _WHAT = "checkpoints of control feeds"
 _SUM_SIZE = 32
 
@@ -31,12 +32,13 @@ def encode_body(party: bytes, lanes: Iterable[LaneCheckpoint]) -> bytes:
 
 
 def _lane(lane: LaneCheckpoint) -> bytes:
-    barren, admissions = lane.barren, lane.admissions
+    barren, acts = lane.barren, lane.acts
     parts = [lane.feed, u64(lane.length), lane.hash]
     parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.groups)), barren.groups]
-    parts += [u32(len(admissions.words))]
-    parts += [word.identity + word.device + u32(len(word.credential)) + word.credential for word in admissions.words]
-    parts += [_numbers(admissions.numbers.reshape(-1)), admissions.keys, lane.seen.encode()]
+    parts += [u32(len(acts.words)), *(u32(len(word)) + word for word in acts.words)]
+    parts += [_numbers(acts.numbers.reshape(-1)), acts.named, u32(len(acts.feeds)), acts.feeds]
+    parts += [_numbers(acts.listed.reshape(-1)), bytes([lane.valid is not None])]
+    parts += [_numbers(NO_SEQS if lane.valid is None else lane.valid), lane.seen.encode()]
     return b"".join(parts)
 
 
@@ -78,22 +80,45 @@ def _read(reader: Reader) -> LaneCheckpoint:
         raise BadEncoding(f"{_WHAT}: an act says what this version does not know")
     if len(groups) != KEY_SIZE * int(np.count_nonzero(says == BarrenKind.GROUP)):
         raise BadEncoding(f"{_WHAT}: there are more or fewer groups than acts about them")
-    words = tuple(
-        Word(reader.take(KEY_SIZE), reader.take(KEY_SIZE), reader.take(reader.u32())) for _ in range(reader.u32())
-    )
-    rows = np.frombuffer(reader.take(reader.u32() * 8), dtype="<i8").astype(np.int64)
-    if len(rows) % NUMBERS or (len(rows) and int(rows.min()) < 0):
-        raise BadEncoding(f"{_WHAT}: admissions of {len(rows)} numbers")
-    rows = rows.reshape(-1, NUMBERS)
-    _check(rows[:, 0], length)
-    if len(rows) and int(rows[:, 4].max()) >= len(words):
-        raise BadEncoding(f"{_WHAT}: an admission without its word")
-    admissions = AdmissionColumns(rows, reader.take(len(rows) * 3 * KEY_SIZE), words)
+    acts = _read_acts(reader, length)
+    judged, valid = reader.u8(), _column(reader, length)
+    if judged > 1 or (len(valid) and not judged):
+        raise BadEncoding(f"{_WHAT}: verdicts that are not there")
     seen = Sightings.decode(reader)
-    both = np.sort(np.concatenate((seqs, rows[:, 0])))
+    both = np.sort(np.concatenate((seqs, acts.seqs)))
     if bool((np.diff(both) == 0).any()) or 0 in both[:1] or (seen.starts and seen.starts[-1] >= length):
         raise BadEncoding(f"{_WHAT}: its columns do not fit each other")
-    return LaneCheckpoint(feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), admissions, seen)
+    return LaneCheckpoint(
+        feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), acts, seen, valid if judged else None
+    )
+
+
+def _read_acts(reader: Reader, length: int) -> ActColumns:
+    words = tuple(reader.take(reader.u32()) for _ in range(reader.u32()))
+    for word in words:
+        Word.decode(word)
+    rows = _rows(reader, NUMBERS)
+    _check(rows[:, 0], length)
+    named, feeds = reader.take(len(rows) * NAMED), reader.take(reader.u32())
+    listed = _rows(reader, LISTED)
+    _check_below(rows[:, 4], len(words))
+    _check_below(listed[:, 0], len(rows))
+    _check_below(listed[:, 1], len(feeds) // KEY_SIZE)
+    if len(feeds) % KEY_SIZE or bool((np.diff(listed[:, 0]) < 0).any()):
+        raise BadEncoding(f"{_WHAT}: lists of acts that do not ascend, or a feed that is cut short")
+    return ActColumns(rows, named, words, feeds, listed)
+
+
+def _rows(reader: Reader, width: int) -> npt.NDArray[np.int64]:
+    numbers = np.frombuffer(reader.take(reader.u32() * 8), dtype="<i8").astype(np.int64)
+    if len(numbers) % width or (len(numbers) and int(numbers.min()) < 0):
+        raise BadEncoding(f"{_WHAT}: {len(numbers)} numbers of acts")
+    return numbers.reshape(-1, width)
+
+
+def _check_below(places: npt.NDArray[np.int64], count: int) -> None:
+    if len(places) and int(places.max()) >= count:
+        raise BadEncoding(f"{_WHAT}: an act names what is not there")
 
 
 def _column(reader: Reader, length: int) -> npt.NDArray[np.int64]:

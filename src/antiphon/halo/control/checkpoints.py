@@ -12,7 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from antiphon.core.codec import Reader
 from antiphon.core.sightings import Sightings
@@ -21,9 +24,11 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, read_history
+from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
+from antiphon.halo.acts.grant import admits
 from antiphon.halo.control.control_lane import ControlLane
-from antiphon.halo.control.lane_checkpoint import AdmissionColumns, LaneCheckpoint, is_plain
+from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.credentials.claims import (
     Continuation,
     DeviceAdmission,
@@ -33,11 +38,13 @@ from antiphon.halo.credentials.claims import (
     MemberAdmission,
     Narrowing,
     Policy,
+    Position,
 )
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.barren import is_barren, spent_kind
 from antiphon.halo.rights.grant_checks import may_take_at_all
 from antiphon.halo.rights.inheritance import may_end
+from antiphon.halo.rights.kept_narrowings import KeptNarrowings
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
@@ -69,6 +76,7 @@ class Checkpoints:
         self._suspects: dict[bytes, list[int]] = {}  # by feed: acts that are void now, and may be so for ever
         self._batch: tuple[bytes, int, list[Act]] = (b"", 0, [])  # the last one that was read again: feed, start, acts
         self._saved = 0  # acts in what was offered or taken last
+        self._verdicts: dict[Position, bool] | None = {}  # what was saved: which grants and policies are in force
 
     # -- at the next opening
 
@@ -123,12 +131,26 @@ class Checkpoints:
         lane.blocks.put(tip.seq, tip)
         lane.acts.extend([None] * saved.length)
         acts = [act for start, stop in ranges for act in self._acts(lane, start, stop)]
-        acts += saved.admissions.between(lane.feed, lane.seen, 0, saved.length)
-        acts.sort(key=lambda act: act.stamp.seq)
+        narrow = saved.acts.says == NARROWING
+        acts += saved.acts.only(~narrow).between(lane.feed, lane.seen, 0, saved.length)
+        acts.sort(key=_seq)
         for act in acts:
             lane.acts.put(act.stamp.seq, act)
+        if saved.valid is None or self._verdicts is None:
+            self._verdicts = None
+        else:
+            valid = set(saved.valid.tolist())
+            self._verdicts |= {act.position: act.stamp.seq in valid for act in acts if gives(act)}
         lane.opening = acts[0]
+        device = b"" if acts[0].admission is None else acts[0].admission.device
+        lane.narrowings = KeptNarrowings(lane.feed, device, saved.acts.only(narrow), lane.seen)
         return lane, acts
+
+    def presume(self) -> None:
+        """Let the machine have the verdicts that were saved, if it has the very acts that they were found by."""
+        if self._verdicts and self._machine.is_unforked:
+            self._machine.authority.presume(self._verdicts)
+        self._verdicts = None
 
     # -- reading what was let go
 
@@ -137,7 +159,7 @@ class Checkpoints:
         assert self.source is not None
         assert lane.barren is not None
         lane.blocks.load = partial(self.source, lane.feed)
-        lane.acts.load = partial(self._acts, lane)
+        lane.acts.load = partial(self._load, lane)
         lane.barren.recall = partial(self._recall, lane)
 
     def _recall(self, lane: ControlLane, seq: int) -> Act:
@@ -148,6 +170,16 @@ class Checkpoints:
             lane.recalled.add(seq)
             self._machine.regain([act])
         return act
+
+    def _load(self, lane: ControlLane, start: int, stop: int) -> list[Act]:
+        """Return the acts [start, stop) of a history, which are not held: from columns, or from their blocks."""
+        if lane.narrowings is None:
+            return self._acts(lane, start, stop)
+        found = list(lane.narrowings.between(start, stop))
+        kept = {act.stamp.seq for act in found}
+        for low, high in _ranges(seq for seq in range(start, stop) if seq not in kept):
+            found += self._acts(lane, low, high)
+        return sorted(found, key=_seq)
 
     def _acts(self, lane: ControlLane, start: int, stop: int) -> list[Act]:
         """Read the acts [start, stop) of a history from their blocks, in whole batches.
@@ -185,7 +217,7 @@ class Checkpoints:
             authority.add(lane.acts.held(start, stop))
         else:
             acts = (act for act in lane.acts.held(start, stop) if act.stamp.seq not in lane.recalled)
-            authority.add_range(acts, lane.barren, start, stop)
+            authority.add_range(acts, lane.barren, lane.narrowings, start, stop)
 
     def inside(self, authority: Authority, control: Timeframe, after: Timeframe = NOTHING) -> None:
         """Let an authority have the acts of histories in a control timeframe, and not in another."""
@@ -200,9 +232,16 @@ class Checkpoints:
                 yield from map(barren.key, barren.those(GRANTS, max(low, start), min(high, lane.position)))
 
     def aside(self) -> Iterator[Act]:
-        """Yield the acts that are set aside now, read again."""
+        """Yield the acts that are not held as values, read again."""
         found = [(lane, list(_ranges(lane.aside()))) for lane in self._lanes.values()]
-        return (act for lane, ranges in found for start, stop in ranges for act in lane.acts[start:stop])
+        barren = (act for lane, ranges in found for start, stop in ranges for act in lane.acts[start:stop])
+        return chain(barren, self.narrowings())
+
+    def narrowings(self, after: Timeframe = NOTHING) -> Iterator[Act]:
+        """Yield the narrowings, outside a control timeframe, that are not held as values."""
+        for feed, lane in self._lanes.items():
+            if lane.narrowings is not None:
+                yield from lane.narrowings.between(after.get(feed, -1) + 1, lane.position)
 
     @property
     def count(self) -> int:
@@ -214,6 +253,8 @@ class Checkpoints:
         if lane.barren is not None:
             lane.barren = lane.barren.before(end)
             self._let_go(lane)
+        if lane.narrowings is not None:
+            lane.narrowings = lane.narrowings.before(end)
         lane.sweep_end = min(lane.sweep_end, end)
         lane.recalled = {seq for seq in lane.recalled if seq < end}
         self._suspects[lane.feed] = _between(self._suspects.get(lane.feed, []), 0, end)
@@ -251,6 +292,8 @@ class Checkpoints:
         unseen = sum(lane.position - lane.sweep_end for lane in self._lanes.values())
         held = sum(lane.position for lane in self._lanes.values()) - self.count
         if least is None and unseen < max(_MANY, held // _GROWTH):
+            return Sweep()
+        if not unseen and not any(self._suspects.values()) and not any(lane.recalled for lane in self._lanes.values()):
             return Sweep()
         authority = machine.authority
         authority.settle()
@@ -323,21 +366,36 @@ class Checkpoints:
         """Return the checkpoints of all control feeds, if they save much; None if it is little more than before."""
         if not self._machine.stands_alone:
             return None
-        found = [self._checkpoint(self._lanes[feed], length) for feed, length in self._closed().items()]
-        count = sum(map(len, found))
-        if count < FEW:
-            found, count = [], 0
+        lengths = self._closed()
+        closed = [(self._lanes[feed], length) for feed, length in lengths.items()]
+        count = sum(self._rows(lane, length) for lane, length in closed)
+        count = 0 if count < FEW else count
         if abs(count - self._saved) < FEW:
             return None
         self._saved = count
-        return found
+        whole = all(min(lane.position, lane.whole) == lengths.get(feed, 0) for feed, lane in self._lanes.items())
+        judged = whole and self._machine.is_unforked
+        return [self._checkpoint(lane, length, judged=judged) for lane, length in closed] if count else []
 
-    def _checkpoint(self, lane: ControlLane, length: int) -> LaneCheckpoint:
+    def _rows(self, lane: ControlLane, length: int) -> int:
+        """Return about how many rows a checkpoint of a lane has."""
+        kept = 0 if lane.narrowings is None else int(np.count_nonzero(lane.narrowings.acts.seqs < length))
+        barren = 0 if lane.barren is None else int(np.count_nonzero(lane.barren.seqs < length))
+        return kept + barren + len(_fitting(lane, length)) + bisect_left(lane.seen.starts, length)
+
+    def _checkpoint(self, lane: ControlLane, length: int, *, judged: bool) -> LaneCheckpoint:
         barren = BarrenActs.of(lane.feed, ()) if lane.barren is None else lane.barren.before(length)
-        plain = [act for act in lane.acts.held(0, length) if is_plain(act) and act.stamp.seq not in lane.recalled]
-        admissions = AdmissionColumns.of(plain)
+        acts = _fitting(lane, length)
+        if lane.narrowings is not None:
+            acts = sorted([*acts, *lane.narrowings.between(0, length)], key=_seq)
         seen = Sightings.decode(Reader(lane.seen.encode(length), "sightings"))
-        return LaneCheckpoint(lane.feed, length, lane.blocks[length - 1].hash, barren, admissions, seen)
+        hash_, columns, valid = lane.blocks[length - 1].hash, ActColumns.of(acts), None
+        if judged:
+            authority = self._machine.authority
+            authority.settle()
+            given = (act for act in lane.acts.held() if gives(act) and authority.is_valid(act))
+            valid = np.array([act.stamp.seq for act in given], dtype=np.int64)
+        return LaneCheckpoint(lane.feed, length, hash_, barren, columns, seen, valid)
 
     def _closed(self) -> dict[bytes, int]:
         """Return how much of each control feed has seen nothing but this much of the others: it needs nothing else."""
@@ -355,6 +413,20 @@ class Checkpoints:
                     lengths[lane.feed] = _batch_start(lane, seen)
                     shorter.append(lane.feed)
         return {feed: length for feed, length in lengths.items() if length}
+
+
+def gives(act: Act) -> bool:
+    """True for an act whose verdict is saved: a grant, or a policy."""
+    return admits(act) or isinstance(act.claim, Policy)
+
+
+def _fitting(lane: ControlLane, length: int) -> list[Act]:
+    """Return the acts of a lane, of those that are held, that columns can hold."""
+    return [act for act in lane.acts.held(0, length) if fits_columns(act) and act.stamp.seq not in lane.recalled]
+
+
+def _seq(act: Act) -> int:
+    return act.stamp.seq
 
 
 def _batch_start(lane: ControlLane, seq: int) -> int:

@@ -14,6 +14,7 @@ from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import BarrenActs
+from antiphon.halo.rights.kept_narrowings import KeptNarrowings
 
 _T = TypeVar("_T")
 _AT_ONCE = 256  # that are loaded together when all are asked for
@@ -93,6 +94,9 @@ class ControlLane:
     known: bool = False  # acts name it in a chain from the genesis (rule 22)
     acts: Recallable[Act] = field(default_factory=Recallable)  # of the blocks that are delivered
     barren: BarrenActs | None = None  # those that give nobody anything, as columns
+    narrowings: KeptNarrowings | None = (
+        None  # those of a checkpoint: they count, and few of them are ever made as values
+    )
     recalled: set[int] = field(default_factory=set)  # seqs of barren acts that count again, until they are sorted anew
     sweep_end: int = 0  # up to here, barren acts were looked for
     whole: int = NO_END  # the first delivered batch that lacks a body
@@ -129,10 +133,12 @@ class ControlLane:
 
     def is_aside(self, seq: int) -> bool:
         """True if the act of a delivered block is set aside, and not held."""
+        if self.narrowings is not None and seq in self.narrowings.acts:
+            return True
         return self.barren is not None and seq in self.barren and seq not in self.recalled
 
     def aside(self) -> list[int]:
-        """Return the seqs of the delivered acts that are set aside, and not held."""
+        """Return the seqs of the barren acts that are delivered, and not held."""
         seqs = [] if self.barren is None else self.barren.seqs.tolist()
         return [seq for seq in seqs if seq < self.position and seq not in self.recalled]
 

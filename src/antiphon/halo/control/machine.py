@@ -33,11 +33,7 @@ from antiphon.halo.control.present import Present
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.control.taken_feeds import TakenFeeds
-from antiphon.halo.credentials.claims import (
-    Equivocated,
-    PartyGenesis,
-    Position,
-)
+from antiphon.halo.credentials.claims import Equivocated, PartyGenesis, Position
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.rights.authority import Authority
 
@@ -409,8 +405,11 @@ class PartyMachine(PartyAnswers):
     def _hear(self, acts: Iterable[Act]) -> None:
         """Take note of whom acts name, except those beyond what their feeds may give."""
         heard: list[Act] = []
+        counts = self._authority.budgets.exhausted or bool(self._strays.by_hash)  # else nobody has given that much
         for act in acts:
-            spent = admits(act) and act.stamp.seq < self._authority.common(act.stamp.feed)  # beyond a fork, all name
+            spent = (
+                counts and admits(act) and act.stamp.seq < self._authority.common(act.stamp.feed)
+            )  # beyond a fork, all name
             spent = spent and self._authority.budgets.grants_spent(*act.position, self._grants_before)
             (self._spent if spent else heard).append(act)
         self._meet(self.known_feeds.hear(heard))
@@ -585,8 +584,7 @@ class PartyMachine(PartyAnswers):
         restored = self.checkpoints.restore(records) if not self._lanes else []
         self._lanes |= {lane.feed: lane for lane, _ in restored}
         for lane, acts in restored:
-            assert lane.barren is not None
-            self._authority.add_range(acts, lane.barren, 0, lane.position)
+            self.checkpoints.fill(self._authority, lane)
             self._aside += lane.position - len(acts)
         for lane, acts in restored:
             self._learn(acts)
@@ -594,5 +592,6 @@ class PartyMachine(PartyAnswers):
         if restored:
             if self._authority.forks_moved:
                 self._forked()
+            self.checkpoints.presume()
             self._deliver()
             self._renew()

@@ -109,6 +109,11 @@ class PartyAnswers(ControlBlocks):
         return self._authority.budgets.crowded
 
     @property
+    def is_unforked(self) -> bool:
+        """True if no fork of a feed is known here."""
+        return not self._authority.forks and not self._strays.by_hash
+
+    @property
     def act_count(self) -> int:
         """Return how many acts are known, the parent's included."""
         return self._known + (0 if self.parent is None else self.parent.act_count)

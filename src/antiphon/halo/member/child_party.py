@@ -11,6 +11,7 @@ from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import OWNERS, WRITERS, FeedEnd, Narrowing
 from antiphon.halo.keys.identity import Identity
 from antiphon.halo.member.cuts import open_lengths
+from antiphon.halo.rights.grant_checks import binds
 
 if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
@@ -56,13 +57,13 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
         (feed, owner)
         for feed, owner in authority.feeds
         if feed not in claim.cuts and not owner.opened.place.sees(act.position)
-        if authority.rests_on(owner.identity, claim.subject)
+        if claim.subject in authority.above(owner.identity, None, None)
     ]
     again = replace(claim, cuts=open_lengths(member, resting), expired=False, echo=True)
     draft = member.draft(again, frozenset({bytes(member.device.key)}))
     # A second echo would change nothing: feeds that the first one does not name have ended, and the least cut holds.
     wanted = any(
-        authority.binds(act, grant)
+        binds(authority, act, grant)
         and authority.permits(draft.place, OWNERS, grant.stamp)
         and authority.echoes(act, grant) is None
         for grant in authority.grants_to(claim.subject)

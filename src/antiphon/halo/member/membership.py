@@ -458,7 +458,7 @@ class Membership:
         feeds = []
         for feed, owner in authority.owners().items():
             if owner.identity not in rests:
-                rests[owner.identity] = owner.identity == subject or authority.rests_on(owner.identity, subject)
+                rests[owner.identity] = subject in authority.above(owner.identity, None, None)
             if rests[owner.identity]:
                 feeds.append((feed, owner))
         cuts = open_lengths(self, feeds)

@@ -5,6 +5,7 @@ verdict       the verdict on an act or a data message: in force, or void with a 
 grant_checks  if a grant was given, or a narrowing made, by somebody with the right
 narrowings    what narrowings leave of a grant at a place
 runs          grants, or narrowings, of one feed that say the same
+kept_narrowings  narrowings that are kept as columns, and few of them made as values
 feed_owners   `FeedOwners`: whose each feed is
 feed_ends     where revocations end a feed
 inheritance   what a child party takes over from its parent

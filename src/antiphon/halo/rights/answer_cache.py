@@ -28,6 +28,7 @@ class Answers:
         "ends",
         "erased",
         "members",
+        "newest",
         "opened",
         "owners",
         "ranked",
@@ -42,6 +43,7 @@ class Answers:
         self.echoes: dict[tuple[Position, Position], Cuts | None] = {}
         self.ranked: dict[tuple[bytes, Position, Stamp | None], int] = {}  # endings by older grants
         self.members: dict[tuple[Position, Stamp | None], bool] = {}  # had the opener of a feed a role, by older grants
+        self.newest: tuple[bytes, Stamp | None, Stamp | None] | None = None  # an identity, a limit, and the answer
         self.tighter: dict[Position, Tighter] = {}  # by policy: those that replace it past their cuts
         self.owners: dict[bytes, Owner | None] = {}
         self.opened: dict[Position, bool] = {}  # whether a member had the right to open a feed there

@@ -14,7 +14,7 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import chain
 
@@ -47,8 +47,9 @@ from antiphon.halo.rights.barren import BarrenIndex
 from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
-from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
-from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts, hear_echoes
+from antiphon.halo.rights.grant_checks import judge_grant
+from antiphon.halo.rights.inheritance import cuts_at, device_cuts, echoed_cuts, hear_echoes
+from antiphon.halo.rights.kept_narrowings import KeptNarrowings
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
 from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, group_of
@@ -160,12 +161,16 @@ class Authority:
             self.add(fresh)
             self.forget()
 
-    def add_range(self, acts: Iterable[Act], barren: BarrenActs, start: int, stop: int) -> None:
-        """Take the acts of a control feed in [start, stop), some of which are barren. Those before it were taken."""
+    def add_range(
+        self, acts: Iterable[Act], barren: BarrenActs, kept: KeptNarrowings | None, start: int, stop: int
+    ) -> None:
+        """Take acts of a control feed in [start, stop), some of them as columns. Those before it were taken."""
         self._barren.add(barren, stop)
         self._tops[barren.feed] = max(barren.last(stop), self._tops.get(barren.feed, 0))
         self.budgets.set_aside(barren, start, stop)
         self.add(acts)
+        if kept is not None and self.narrowings.keep(kept, start, stop):
+            self.forget()
         self.feeds.set_aside(barren, start, stop)
         self.add_again(self._barren.counting(self.budgets) if self.floors else ())
 
@@ -287,16 +292,21 @@ class Authority:
         self._fresh = []
         self._last = acts[-1].stamp if acts else last
         for act in acts:
-            self._judged = act.stamp
-            if isinstance(act.claim, Policy):
-                if self.valid_policy(act):
-                    self.policies.settle(act)
-            elif self.inherited(act):
+            self._judged, self._known.newest = act.stamp, None
+            if self.inherited(act):
                 hear_echoes(self, act)
-            elif self.valid_grant(act):
-                self.granted.settle(act)
-        self._judged = None
+            elif self.is_valid(act):
+                (self.policies if isinstance(act.claim, Policy) else self.granted).settle(act)
+        self._judged = self._known.newest = None
         self._settled = True
+
+    def presume(self, verdicts: Mapping[Position, bool]) -> None:
+        """Take verdicts on grants and policies that these very acts, and these floors, had once before."""
+        self._known.valid.update(verdicts)
+
+    def is_valid(self, act: Act) -> bool:
+        """True if a grant, or a policy, is in force."""
+        return self.valid_policy(act) if isinstance(act.claim, Policy) else self.valid_grant(act)
 
     def forget_act(self, position: Position) -> None:
         """Forget whether an act is valid: it is not written yet."""
@@ -356,12 +366,16 @@ class Authority:
 
     def permits(self, place: Place, wanted: Roles, limit: Stamp | None = None) -> bool:
         """True if the writer of the feed at this place has one of the roles, by grants older than `limit`."""
+        return not wanted.isdisjoint(self.writer_roles(place, limit))
+
+    def writer_roles(self, place: Place, limit: Stamp | None = None) -> Roles:
+        """Return the roles of the writer of the feed at this place, by grants older than `limit`; none if it ended."""
         if self.parent is not None and self.parent.owner(place.feed) is not None:
-            return self.parent.permits(place, wanted, limit)
+            return self.parent.writer_roles(place, limit)
         owner = self.owner(place.feed)
         if owner is None or not self.alive(place, limit):
-            return False
-        return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
+            return _NOBODY
+        return self.roles(owner.identity, place, limit)
 
     def untaken(self, feed: bytes = b"", *, generous: bool = False) -> Authority:
         """Return the rights as if no act ever took anything away; if `generous`, whatever policies and copies say.
@@ -456,12 +470,16 @@ class Authority:
 
         As long as it is the same, those grants are the same, and so is every answer about the identity.
         """
+        known = self._known.newest  # of the last question: it is asked twice for each grant that is judged
+        if known is not None and known[:2] == (identity, limit):
+            return known[2]
         found: Stamp | None = None
         for subject in self.above(identity, None, limit):
             for run in self.runs(subject):
                 count = run.older(limit)
                 if count and (found is None or run.acts[count - 1].stamp > found):
                     found = run.acts[count - 1].stamp
+        self._known.newest = (identity, limit, found) if self.parent is None else None
         return found
 
     def rank(self, feed: bytes, limit: Stamp | None) -> Stamp | None:
@@ -488,10 +506,6 @@ class Authority:
         above = self.above(identity, None, limit)
         runs = (run for subject in above for run in self.runs(subject) if not run.key.group and run.older(limit))
         return _NOBODY.union(*(run.key.given for run in runs))
-
-    def rests_on(self, identity: bytes, subject: bytes) -> bool:
-        """True if some right of an identity comes, or once came, through a subject (a group, say)."""
-        return subject in self.above(identity, None, None)
 
     def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
         """Return the roles of an identity or group at a place, implied ones included, by grants older than `limit`."""
@@ -527,10 +541,6 @@ class Authority:
             known = self._known.valid[grant.position] = judge_grant(self, grant)
         return known
 
-    def binds(self, narrowing: Act, grant: Act) -> bool:
-        """True if a narrowing takes from a grant: it has seen it, and its issuer's right is older than the grant."""
-        return judge_binding(self, narrowing, grant)
-
     def binding(self, run: NarrowingRun, grant: Act) -> Binding:
         """Return which narrowings of a run bind a grant, if they have seen it."""
         home = self.home(run.acts[0])
@@ -542,24 +552,12 @@ class Authority:
             self._known.binding[key] = Binding(self, run, grant)
         return self._known.binding[key]
 
-    def ever_taken(self, grant: Act) -> bool:
-        """True if some narrowing takes from a valid grant at some place."""
-        return any(
-            self.binding(run, grant).first(run.seeing(grant.position)) < len(run.acts)
-            for run in self.narrowings_of(grant)
-            if not run.key.echo or self.inherited(grant)
-        )
-
     def ends_of(self, run: NarrowingRun, feed: bytes) -> Ends:
         """Return where the narrowings of a run, which are this party's, cut a feed."""
         key = run, feed
         if key not in self._known.ends:
-            self._known.ends[key] = Ends([cut_at(self, act, act, feed) for act in run.acts])
+            self._known.ends[key] = Ends(cuts_at(self, run, feed))
         return self._known.ends[key]
-
-    def unforked(self, run: NarrowingRun) -> int:
-        """Return how many acts of a run are not past a fork of their feed."""
-        return run.before(self.fork_ends.get(run.feed, NO_END))
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
         """Return the policy at a place: the last one seen there, or a tightening policy with a cut before it."""

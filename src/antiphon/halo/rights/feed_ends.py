@@ -77,11 +77,20 @@ def _bound(authority: Authority, run: NarrowingRun, index: int, subject: bytes, 
 
 def _anchored(authority: Authority, owner: Owner, run: NarrowingRun, limit: Stamp | None) -> bool:
     """True if the writer has a role that no narrowing takes, and that every later narrowing of a run had seen."""
-    later = run.acts[run.seen(owner.opened.place) :]
-    return not later or any(
+    later = run.seen(owner.opened.place)
+    return later == len(run.acts) or any(
         not grants.key.group
         and not grants.key.expires_ms
-        and min(grants.seen(later[0].place), grants.older(limit)) > 0
-        and not authority.ever_taken(grants.acts[0])
+        and min(grants.seen(run.acts[later].place), grants.older(limit)) > 0
+        and not _ever_taken(authority, grants.acts[0])
         for grants in authority.runs(owner.identity)
+    )
+
+
+def _ever_taken(authority: Authority, grant: Act) -> bool:
+    """True if some narrowing takes from a valid grant at some place."""
+    return any(
+        authority.binding(run, grant).first(run.seeing(grant.position)) < len(run.acts)
+        for run in authority.narrowings_of(grant)
+        if not run.key.echo or authority.inherited(grant)
     )

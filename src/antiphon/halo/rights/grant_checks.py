@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.grant import ANY, expired, subject_of
+from antiphon.halo.acts.grant import expired, subject_of
 from antiphon.halo.credentials.claims import (
     EDITORS,
     OWNERS,
@@ -35,21 +35,22 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         return False
     if authority.budgets.spent(grant):
         return False
-    if authority.signed_by_writer(grant) and authority.permits(grant.place, OWNERS, grant.stamp):
+    roles = authority.writer_roles(grant.place, grant.stamp)
+    if authority.signed_by_writer(grant) and not OWNERS.isdisjoint(roles):
         return True
     if isinstance(claim, GroupAdmission):
         # Any key may be called a group's, also that of an identity: it lets others in only if a grant says that it is.
         return (
             claim.group in grant.signers
             and _is_group(authority, claim.group, grant)
-            and authority.permits(grant.place, ANY, grant.stamp)
+            and bool(roles)
             and (authority.generous or not _copied(authority, grant))
         )
     if not authority.signed_by_writer(grant) or not isinstance(claim, MemberAdmission):
         return False
     if claim.is_group or not claim.roles <= _BY_EDITORS or authority.budgets.overspent_by_editor(grant):
         return False
-    if not authority.permits(grant.place, EDITORS, grant.stamp):
+    if EDITORS.isdisjoint(roles):
         return False
     return authority.generous or authority.policy(grant.place, grant.stamp).editors_admit
 
@@ -111,8 +112,8 @@ def may_take_at_all(
     return allowed and authority.permits(narrowing.place, wanted, limit)
 
 
-def judge_binding(authority: Authority, narrowing: Act, grant: Act) -> bool:
-    """True if a narrowing takes from a grant."""
+def binds(authority: Authority, narrowing: Act, grant: Act) -> bool:
+    """True if a narrowing takes from a grant: it has seen it, and its issuer's right is older than the grant."""
     if authority.parent is not None and authority.inherited(narrowing) and not authority.inherited(grant):
         return False
     return (

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import given
 from antiphon.halo.credentials.claims import OWNERS, Narrowing, Roles
-from antiphon.halo.rights.grant_checks import may_take, means
+from antiphon.halo.rights.grant_checks import binds, may_take, means
 from antiphon.halo.rights.inheritance import cut_at
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Binding:
 
     def __init__(self, home: Authority, run: NarrowingRun, grant: Act) -> None:
         self._home, self._run, self._grant = home, run, grant
-        self._stop = home.unforked(run)
+        self._stop = run.before(home.fork_ends.get(run.feed, NO_END))
         self._next: dict[int, int] = {}  # an index that does not bind → where to look next
 
     def first(self, start: int) -> int:
@@ -102,7 +103,7 @@ def takes(authority: Authority, narrowing: Act) -> bool:
     """True if a narrowing binds the last grant of some run that it has seen."""
     assert isinstance(narrowing.claim, Narrowing)
     counts = ((run, run.seen(narrowing.place)) for run in authority.runs(narrowing.claim.subject))
-    return any(count and authority.binds(narrowing, run.acts[count - 1]) for run, count in counts)
+    return any(count and binds(authority, narrowing, run.acts[count - 1]) for run, count in counts)
 
 
 def left_at(authority: Authority, grant: Act, place: Place) -> Left:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.act_columns import Numbers
 from antiphon.halo.acts.grant import expired, given, subject_of
-from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, Narrowing, Position, Roles, with_implied
+from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, Narrowing, Position, Roles
+from antiphon.halo.rights.kept_narrowings import KeptNarrowings, LazyActs, NarrowingKey, cuts_of
 
 _Key = TypeVar("_Key")
 
@@ -43,40 +47,6 @@ class GrantKey(NamedTuple):
         return cls(grant.stamp.feed, group, given(grant), grant.expires_ms, is_group, group in grant.signers)
 
 
-class NarrowingKey(NamedTuple):
-    """The content of the narrowings in a run, without their cuts."""
-
-    feed: bytes
-    group: bytes  # b"": grants of any kind
-    left: Roles  # implied ones included
-    expired: bool
-    echo: bool
-    by_writer: bool  # signed by the device that wrote it
-    by_subject: bool
-    by_group: bool
-
-    @classmethod
-    def of(cls, act: Act, *, by_writer: bool) -> NarrowingKey:
-        """Return the key of the run that a narrowing belongs to."""
-        claim = act.claim
-        assert isinstance(claim, Narrowing)
-        return cls(
-            act.stamp.feed,
-            claim.group,
-            with_implied(claim.roles),
-            claim.expired,
-            claim.echo,
-            by_writer,
-            claim.subject in act.signers,
-            bool(claim.group) and claim.group in act.signers,
-        )
-
-    @property
-    def own_word(self) -> bool:
-        """True if the subject, or the group that is named, gives its own grants back."""
-        return self.by_subject or self.by_group
-
-
 class Run(Generic[_Key]):
     """Acts of one feed with the same content, in the order of the feed, which is that of their stamps."""
 
@@ -85,7 +55,7 @@ class Run(Generic[_Key]):
     def __init__(self, key: _Key, feed: bytes) -> None:
         self.key = key
         self.feed = feed
-        self.acts: list[Act] = []
+        self.acts: list[Act] | LazyActs = []
         self.seqs: list[int] = []
 
     def add(self, act: Act) -> None:
@@ -96,10 +66,21 @@ class Run(Generic[_Key]):
         self.acts.insert(place, act)
         self.seqs.insert(place, act.stamp.seq)
 
+    def keep(self, kept: KeptNarrowings, places: Sequence[int]) -> None:
+        """Add narrowings that are kept as columns, by their rows."""
+        rows, others = self.acts.parts() if isinstance(self.acts, LazyActs) else ([], self.acts)
+        self.acts, self.seqs = LazyActs.of(kept, rows + list(places), others)
+
+    def cuts(self, feed: bytes) -> Numbers:
+        """Return the length at which each narrowing of the run cuts a feed; 0 if it does not name it."""
+        if isinstance(self.acts, LazyActs):
+            return self.acts.cuts(feed)
+        return np.array([cuts_of(act).get(feed, 0) for act in self.acts], dtype=np.int64)
+
     def copy(self) -> Run[_Key]:
         """Return a run of its own."""
         made = Run(self.key, self.feed)
-        made.acts, made.seqs = list(self.acts), list(self.seqs)
+        made.acts, made.seqs = self.acts.copy(), list(self.seqs)
         return made
 
     def seen(self, place: Place) -> int:
@@ -112,7 +93,9 @@ class Run(Generic[_Key]):
 
     def older(self, limit: Stamp | None) -> int:
         """Return how many of the acts are older than a stamp."""
-        return len(self.acts) if limit is None else bisect_left(self.acts, limit, key=_stamp)
+        if limit is None or not self.acts or self.acts[-1].stamp < limit:  # as for a grant that is just being judged
+            return len(self.acts)
+        return bisect_left(self.acts, limit, key=_stamp)
 
     def upto(self, stamp: Stamp | None) -> int:
         """Return how many of the acts are not younger than a stamp, if any."""
@@ -120,6 +103,8 @@ class Run(Generic[_Key]):
 
     def seeing(self, position: Position) -> int:
         """Return the index of the first act that has seen a position."""
+        if position.feed == self.feed:
+            return bisect_right(self.seqs, position.seq)
         return bisect_left(self.acts, True, key=lambda act: act.place.sees(position))
 
 
@@ -198,28 +183,46 @@ class NarrowingIndex:
     def __init__(self) -> None:
         self._runs: dict[bytes, dict[NarrowingKey, NarrowingRun]] = {}
         self._own: set[bytes] = set()  # subjects whose runs are shared with no copy
+        self._kept: dict[bytes, tuple[KeptNarrowings, int]] = {}  # by feed: columns, of which the first rows count
+        self._taken: dict[tuple[bytes, bytes], int] = {}  # by subject and feed: rows of those that are in runs
 
     def copy(self) -> NarrowingIndex:
         """Return an index of its own. Both copy the runs of a subject when they add to them."""
         made = NarrowingIndex()
         made._runs, self._own = dict(self._runs), set()
+        made._kept, made._taken = dict(self._kept), dict(self._taken)
         return made
 
     def __bool__(self) -> bool:
-        return bool(self._runs)
+        return bool(self._runs or self._kept)
+
+    def keep(self, kept: KeptNarrowings, start: int, stop: int) -> bool:
+        """Take narrowings of a feed in [start, stop) that are kept as columns. False if there are none."""
+        low, high = kept.acts.places(start, stop)
+        if low < high:
+            self._kept[kept.feed] = kept, high
+        return low < high
 
     def add(self, act: Act, *, by_writer: bool) -> None:
         """Take a narrowing. One that had expired when it was written binds nothing."""
         key = NarrowingKey.of(act, by_writer=by_writer)
         if isinstance(act.claim, Narrowing) and not expired(act):
-            subject = act.claim.subject
-            if subject not in self._own:
-                self._own.add(subject)
-                self._runs[subject] = {key: run.copy() for key, run in self._runs.get(subject, {}).items()}
-            self._runs.setdefault(act.claim.subject, {}).setdefault(key, Run(key, key.feed)).add(act)
+            self._own_runs(act.claim.subject).setdefault(key, Run(key, key.feed)).add(act)
+
+    def _own_runs(self, subject: bytes) -> dict[NarrowingKey, NarrowingRun]:
+        if subject not in self._own:
+            self._own.add(subject)
+            self._runs[subject] = {key: run.copy() for key, run in self._runs.get(subject, {}).items()}
+        return self._runs[subject]
 
     def runs(self, subject: bytes) -> Iterable[NarrowingRun]:
         """Return the narrowings of a subject."""
+        for feed, (kept, count) in self._kept.items():
+            taken = self._taken.get((subject, feed), 0)
+            if taken < count:
+                self._taken[subject, feed] = count
+                for key, places in kept.about(subject, taken, count).items():
+                    self._own_runs(subject).setdefault(key, Run(key, feed)).keep(kept, places)
         found = self._runs.get(subject)
         return () if found is None else found.values()
 

@@ -1,0 +1,106 @@
+"""Acts in force that a checkpoint keeps: an opening reads none of their blocks, and makes few of them as values."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.attacks.work import calls
+from tests.halo.control.test_checkpoints import answers, checkpoints_of, feed_in, setting_aside
+from tests.halo.test_convergence import GROUPS, Script
+
+from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Erasure, FeedEnd, MemberAdmission, Narrowing, Position, Role
+
+GRANTS = 40
+
+
+class Narrowed(Script):
+    """An editor has the key of a group, takes everybody into it, and out of it again and again; all in force."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.group = GROUPS[0]
+        alice, dave = self.actors[0], self.actors[3]
+        alice.write(MemberAdmission(bytes(self.group.key), frozenset({Role.EDITOR}), is_group=True))
+        dave.hear(*self.actors)
+        members = [actor.identity.key for actor in self.actors]
+        for number in range(GRANTS):
+            dave.group(self.group.key, members[number % len(members)], [self.group])
+        for number in range(count):
+            cuts: dict[bytes, int] = {alice.control.key: 9999 - number}
+            dave.write(Narrowing(members[number % len(members)], frozenset(), cuts, group=self.group.key), [self.group])
+            if number % 10 == 0:
+                dave.write(FeedEnd(dave.identity.key, self.group.key, {}), [dave.identity])
+                dave.write(Erasure((Position(alice.control.key, number),)), [dave.identity])
+
+    def saved(self) -> tuple[PartyMachine, list[LaneCheckpoint]]:
+        feeds = self.rehearsal.blocks()
+        machine = setting_aside(self, feeds)
+        for blocks in feeds.values():
+            machine.add(blocks)
+        return machine, checkpoints_of(machine)
+
+
+def test_acts_in_force_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Narrowed(100)
+    before, saved = script.saved()
+    count = 0
+    read = credential.read
+
+    def counting(party: bytes, data: bytes) -> credential.Credential:
+        nonlocal count
+        count += 1
+        return read(party, data)
+
+    monkeypatch.setattr(credential, "read", counting)
+    resumed = setting_aside(script, script.rehearsal.blocks(), saved)
+    assert resumed.state() == before.state()
+    assert count < 10, "the first blocks of control feeds"
+    assert resumed.length(script.actors[3].control.key) > 150
+    assert answers(script, resumed) == answers(script, before)
+
+
+def work_of_opening(count: int) -> int:
+    """Return the work of opening a party with narrowings in force."""
+    script = Narrowed(count)
+    _, saved = script.saved()
+    feeds = script.rehearsal.blocks()
+    return calls(lambda: setting_aside(script, feeds, saved).state())
+
+
+def test_narrowings_in_force_cost_an_opening_hardly_any_work() -> None:
+    """Each was read, verified, and judged with all others again."""
+    assert work_of_opening(400) <= 1.5 * work_of_opening(100)
+
+
+def test_what_follows_an_opening_counts_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs go on after their columns; a device is closed and opened again and again, and a fork cuts columns off."""
+    monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
+    script = Narrowed(30)
+    alice, dave = script.actors[0], script.actors[3]
+    chance = random.Random(7)
+    for _ in range(3):
+        _, saved = script.saved()
+        dave.narrow(alice.identity.key, signers=[script.group], group=script.group.key, cuts={dave.control.key: 3})
+        dave.group(script.group.key, alice.identity.key, [script.group])
+        alice.hear(*script.actors)
+        alice.narrow(dave, cuts={dave.control.key: len(dave.written) - chance.randrange(4)})
+        alice.admit(dave, Role.EDITOR)
+        dave.hear(alice)
+        feeds = script.rehearsal.blocks()
+        order = [feed for feed, blocks in feeds.items() for _ in blocks]
+        resumed = setting_aside(script, feeds, saved)
+        feed_in(resumed, feeds, order, chance)
+        plain = script.rehearsal.machine(order)
+        assert answers(script, resumed) == answers(script, plain)
+        again = setting_aside(script, feeds, checkpoints_of(resumed))
+        assert answers(script, again) == answers(script, plain)
+        middle = len(feeds[dave.control.key]) // 2
+        for machine in (resumed, again, plain):
+            machine.end_fork(dave.control.key, middle)
+        wanted = answers(script, plain)
+        assert answers(script, resumed) == wanted
+        assert answers(script, again) == wanted
