@@ -14,6 +14,7 @@ log of a feed takes memory in proportion to its entries, however many timeframes
 
 from __future__ import annotations
 
+import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from antiphon.core.codec import Reader, u32
 from antiphon.core.errors import BadEncoding
 
 KEY_SIZE = 32
+_PAIR = struct.Struct("<qq")
 Seen = Mapping[bytes, int]  # feed → the last seq seen of it
 Marks = Sequence[tuple[bytes, Sequence[int]]]  # blocks that matter: feeds, each with ascending seqs of it
 
@@ -155,7 +157,14 @@ class Sightings:
         found, last = cls(), b""
         for _ in range(reader.u32()):
             feed = reader.take(KEY_SIZE)
-            rows = np.frombuffer(reader.take(reader.u32() * 16), dtype="<i8").reshape(-1, 2)
+            count = reader.u32()
+            if count == 1:  # most are so short that an array of numpy costs more than they
+                pair = _PAIR.unpack(reader.take(16))
+                if feed <= last or min(pair) < 0:
+                    raise BadEncoding("what a feed has seen: feeds, blocks or seqs do not ascend")
+                found._steps[feed], last = array("q", pair), feed
+                continue
+            rows = np.frombuffer(reader.take(count * 16), dtype="<i8").reshape(-1, 2)
             ascends = len(rows) and int(rows[0].min()) >= 0 and bool((np.diff(rows, axis=0) > 0).all())
             if feed <= last or not ascends:
                 raise BadEncoding("what a feed has seen: feeds, blocks or seqs do not ascend")

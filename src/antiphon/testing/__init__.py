@@ -11,6 +11,7 @@
     query_strategies  Hypothesis strategies of items and queries, to compare two evaluators of queries
     parties           control feeds in memory, with honest and hostile actors
     peers             whole peers in one process, with stores on disk
+    crowd             many devices that only have feeds, for parties of many writers
     copy_feeds        copies a party from one feed store into another
     view_fetch        exchange between a whole peer and one that holds a view
 

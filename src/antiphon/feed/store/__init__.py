@@ -9,6 +9,7 @@ single_append  the short way for an append of one message
 ingest         store spans of other peers; detect forks and faults
 damage         find what has changed on the disk, and drop it
 quarantine     the list of refused blocks, with reasons
+party_records  `PartyRecords`: the records of a party's feeds in memory, and which have changed
 tables         `Tables`: typed reads and writes inside one transaction
 watch          `Watch`: which feeds have grown
 env            `Env`: the LMDB environment with the tables of feeds

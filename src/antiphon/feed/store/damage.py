@@ -302,7 +302,7 @@ def _stub(tables: Tables, feed: bytes) -> FeedRecord | None:
     txn, db = tables.raw("records")
     party = FeedRecord.claimed_party(bytes(txn.get(feed, db=db) or b""))
     if party is None:
-        txn.delete(feed, db=db)
+        tables.drop_record(feed)
         return None
     record = FeedRecord(feed=feed, party=party, retired=True)
     tables.put_record(record)

@@ -16,6 +16,8 @@ _ROOM_MIN, _ROOM_MAX = 256 << 10, 4 << 20  # bytes written ahead of need
 _ZEROS = bytes(64 << 10)
 _GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 
+TOUCHED_MAX = 1 << 16  # feeds in the notes of the last commits
+
 Result = TypeVar("Result")
 
 
@@ -38,6 +40,8 @@ class Env(MapFile[Tables]):
         disk: Disk = MACHINE,
     ) -> None:
         self._cache = DecodedCache()
+        self._notes: dict[int, set[bytes]] = {}  # by the number of a commit: the feeds whose records it wrote
+        self._noted = 0
         super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:
@@ -47,8 +51,8 @@ class Env(MapFile[Tables]):
             self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
             self._room = os.fstat(self._file).st_size  # bytes of the file that are allocated
 
-    def _view(self, txn: Any) -> Tables:
-        return Tables(txn, self.tables, self._cache)
+    def _view(self, txn: Any, touched: set[bytes] | None = None) -> Tables:
+        return Tables(txn, self.tables, self._cache, touched)
 
     def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
         """Run `act` in one transaction, durable on return. If the map has to grow, `act` runs again from the start.
@@ -58,9 +62,32 @@ class Env(MapFile[Tables]):
 
         def run(txn: Any) -> Result:
             self._make_room()
-            return act(self._view(txn), lambda part: self._nested(txn, part))
+            touched: set[bytes] = set()
+            result = act(self._view(txn, touched), lambda part: self._nested(txn, part, touched))
+            self._note(self._replaced + txn.id(), touched)  # before the commit: no reader sees that without its note
+            return result
 
         return self.transact(run)
+
+    def _note(self, number: int, touched: set[bytes]) -> None:
+        """Note the feeds that a commit may have changed. If it fails, the next one has the same number."""
+        self._notes[number] = self._notes.get(number, set()) | touched
+        self._noted += 1 + len(touched)
+        while self._noted > TOUCHED_MAX and len(self._notes) > 1:
+            self._noted -= 1 + len(self._notes.pop(next(iter(self._notes))))
+
+    def touched(self, after: int, upto: int) -> set[bytes] | None:
+        """Return the feeds whose records the commits `after` … `upto` may have changed.
+
+        None if that is not known: another process made some of them, or they were too long ago.
+        """
+        found: set[bytes] = set()
+        for number in range(after + 1, upto + 1):
+            noted = self._notes.get(number)
+            if noted is None:
+                return None
+            found |= noted
+        return found
 
     def _make_room(self) -> None:
         """Write zeros behind the last page ahead of need. Called inside a transaction, so no other one writes.
@@ -79,9 +106,9 @@ class Env(MapFile[Tables]):
         except OSError:  # LMDB reports a full disk when a page does not fit
             self._room = used + _ROOM_MIN
 
-    def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
+    def _nested(self, parent: Any, part: Callable[[Tables], Any], touched: set[bytes]) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
-            return part(self._view(txn))
+            return part(self._view(txn, touched))
 
     def flush(self) -> None:
         """Sync all commits to the disk, also those of other processes."""

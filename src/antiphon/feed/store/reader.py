@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -19,19 +19,11 @@ from antiphon.feed.span import Span
 from antiphon.feed.store import damage, quarantine
 from antiphon.feed.store.damage import Damage
 from antiphon.feed.store.env import Env
+from antiphon.feed.store.party_records import ChangedFeeds, PartyRecords
 from antiphon.feed.store.quarantine import Quarantine
 from antiphon.feed.store.watch import Watch
 
 _READ_SIZE = 1 << 20
-
-
-class _Listed(NamedTuple):
-    """The last result of `feeds`: valid until the next transaction."""
-
-    at: int
-    party: bytes | None
-    records: tuple[FeedRecord, ...]
-    by_feed: dict[bytes, FeedRecord]
 
 
 class FeedReader:
@@ -41,23 +33,34 @@ class FeedReader:
         self._env = env
         self._watches: frozenset[Watch] = frozenset()
         self._watching = threading.Lock()
-        self._listed = _Listed(-1, None, (), {})
+        self._parties: WeakValueDictionary[bytes, PartyRecords] = WeakValueDictionary()  # those that are in use
+        self._latest: PartyRecords | None = None
 
     def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
-        """Return the records of all feeds, or of one party's."""
-        now, listed = self._env.transaction(), self._listed
-        if listed.at == now and listed.party == party:  # several parts of a peer call this after each commit
-            return listed.records
+        """Return the records of all feeds, or of one party's, in the order of keys."""
+        if party is not None:
+            return self._records_of(party).update().listed
         with self._env.read() as tables:
-            found = tuple(tables.feeds(party))
-        self._listed = _Listed(now, party, found, {record.feed: record for record in found})
-        return found
+            return tuple(tables.feeds())
+
+    def changed_feeds(self, party: bytes) -> ChangedFeeds:
+        """Return what tells which feeds of a party have changed, each time that it is asked; at first, all."""
+        return ChangedFeeds(self._records_of(party))
+
+    def _records_of(self, party: bytes) -> PartyRecords:
+        with self._watching:
+            known = self._parties.get(bytes(party))
+            if known is None:
+                known = self._parties[bytes(party)] = PartyRecords(bytes(party), self._env)
+            self._latest = known
+            return known
 
     def record(self, feed: bytes) -> FeedRecord:
-        listed = self._listed
-        known = listed.by_feed.get(feed) if listed.at == self._env.transaction() else None
-        if known is not None:
-            return known
+        latest = self._latest
+        if latest is not None and latest.at == self._env.transaction():
+            known = latest.by_feed.get(feed)
+            if known is not None:
+                return known
         with self._env.read() as tables:
             return tables.record(feed)
 
@@ -230,9 +233,12 @@ class FeedReader:
             watch.close()
         self._env.close()
 
-    def _lengths(self) -> dict[bytes, int]:
+    def _lengths(self, after: int, upto: int) -> dict[bytes, int]:
+        """Return the lengths of the feeds that have changed in these transactions, and perhaps of others."""
+        touched = self._env.touched(after, upto) if after >= 0 else None
         with self._env.read() as tables:
-            return {record.feed: record.length for record in tables.feeds()}
+            found = tables.feeds() if touched is None else filter(None, map(tables.find, touched))
+            return {record.feed: record.length for record in found}
 
     def _notify(self) -> None:
         for watch in self._watches:

@@ -60,12 +60,13 @@ class DecodedCache:
 class Tables:
     """Typed reads and writes of one transaction. Results are copies, and do not refer to the map."""
 
-    __slots__ = ("_cache", "_dbs", "_txn")
+    __slots__ = ("_cache", "_dbs", "_touched", "_txn")
 
-    def __init__(self, txn: Any, dbs: dict[str, Any], cache: DecodedCache) -> None:
+    def __init__(self, txn: Any, dbs: dict[str, Any], cache: DecodedCache, touched: set[bytes] | None = None) -> None:
         self._txn = txn
         self._dbs = dbs
         self._cache = cache
+        self._touched = touched  # gets the feeds whose records are written
 
     def find(self, feed: bytes) -> FeedRecord | None:
         """Return a feed's record, or None."""
@@ -91,6 +92,13 @@ class Tables:
         data = record.encode()
         self._cache.keep(self._cache.records, record.feed, data, record)
         self._txn.put(record.feed, data, db=self._dbs["records"])
+        if self._touched is not None:
+            self._touched.add(record.feed)
+
+    def drop_record(self, feed: bytes) -> None:
+        self._txn.delete(feed, db=self._dbs["records"])
+        if self._touched is not None:
+            self._touched.add(feed)
 
     def feeds(self, party: bytes | None = None) -> Iterator[FeedRecord]:
         """Yield the records of all feeds, or of one party's.

@@ -19,7 +19,7 @@ class Watch:
 
     def __init__(
         self,
-        lengths: Callable[[], dict[bytes, int]],
+        lengths: Callable[[int, int], dict[bytes, int]],
         transaction: Callable[[], int],
         forget: Callable[[Watch], None],
         *,
@@ -31,7 +31,7 @@ class Watch:
         self._remote = remote  # the writer is another process
         self._moved = threading.Event()
         self._seen_transaction = transaction()
-        self._seen = lengths()
+        self._seen = lengths(-1, self._seen_transaction)
         self._woken = False
         self.closed = False
 
@@ -46,9 +46,11 @@ class Watch:
         now = self._transaction()
         if now == self._seen_transaction:
             return {}
+        lengths = self._lengths(self._seen_transaction, now)
+        grown = {feed: length for feed, length in lengths.items() if length > self._seen.get(feed, 0)}
         self._seen_transaction = now
-        before, self._seen = self._seen, self._lengths()
-        return {feed: length for feed, length in self._seen.items() if length > before.get(feed, 0)}
+        self._seen.update(lengths)
+        return grown
 
     def wait(self, timeout: float | None = None) -> dict[bytes, int]:
         """Like `poll`, but wait until a feed has grown, the watch is woken or closed, or the time is up."""

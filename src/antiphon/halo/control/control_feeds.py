@@ -42,11 +42,9 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
     if machine.checkpoints.offered:
         _resume(machine, store)
     strangers: dict[bytes, list[FeedRecord]] = defaultdict(list)  # by identity
-    heard, folded = machine.known_feeds.heard, machine.taken.folded
+    heard = machine.known_feeds.heard
     at = len(heard)
-    for record in store.feeds(machine.party):
-        if folded.get(record.feed) is record and record.why is not End.FAULT:
-            continue  # nothing of it is new; beyond a fault, evidence of a fork may come without a new record
+    for record in machine.taken.news(store, machine.party):
         identity = _stranger(machine, store, record, data)
         if identity is None:
             _take_feed(machine, store, record, data)
@@ -79,6 +77,11 @@ def _stranger(machine: PartyMachine, store: FeedReader, record: FeedRecord, data
 
 def _take_feed(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> None:
     """Take what is new of a feed, if it is a control feed."""
+    _take_blocks(machine, store, record, data)
+    machine.taken.finish(record)
+
+
+def _take_blocks(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> None:
     feed, known = record.feed, machine.taken.folded.get(record.feed)
     _note_fork(machine, store, record)
     if known is record:  # the store hands out the same one until it changes

@@ -95,6 +95,7 @@ class Membership:
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
         self.seconds: dict[bytes, float] = defaultdict(float)  # by control feed: spent reading its acts; for operators
+        self._charged: dict[bytes, int] = {}  # by control feed: acts whose reading is in `seconds`
         self.control: FeedWriter | None = None
         self.recovered = False  # the operator asserts that all blocks of a replaced control feed are here
         self.data: FeedWriter | None = None
@@ -179,6 +180,12 @@ class Membership:
         return self._append(signed)
 
     def open_data_feed(self) -> FeedWriter:
+        """Return the writer of this device's data feed, whose next message has seen all control blocks held here."""
+        writer = self.data_writer()
+        writer.see(*self.machine.entries())
+        return writer
+
+    def data_writer(self) -> FeedWriter:
         """Return this device's data feed; open it, and admit it in the control feed, if there is none."""
         self.refresh()
         if self.data is None:
@@ -187,7 +194,6 @@ class Membership:
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
             self._append(signed)
             self.data = FeedWriter.open(self._store, feed, self.party)
-        self.data.see(*self.machine.entries())
         return self.data
 
     def _check_room(self, kind: FeedKind) -> None:
@@ -378,14 +384,17 @@ class Membership:
         now = self._store.transaction
         if now == self._refreshed:
             return 0
-        began, known = perf_counter(), {feed: len(acts) for feed, acts in self.machine.histories()}
+        began = perf_counter()
         fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
         self.machine.checkpoints.withdraw()
         self._refreshed = now
         if fresh:
             each = (perf_counter() - began) / fresh
             for feed, acts in self.machine.histories():
-                self.seconds[feed] += each * max(0, len(acts) - known.get(feed, 0))
+                grown = len(acts) - self._charged.get(feed, 0)
+                if grown:
+                    self.seconds[feed] += each * max(0, grown)
+                    self._charged[feed] = len(acts)
         return fresh
 
     def attach_checkpoint(self, checkpoint: CheckpointFile) -> None:

@@ -35,12 +35,14 @@ class OpenAuthority:
         self._store = store
         self._party = PublicKey(party)
         self._writer = FeedWriter.open(store, pair, party) if pair is not None else None
-        self._feeds: frozenset[bytes] = frozenset()
+        self._changed = store.changed_feeds(party)
+        self._feeds: set[bytes] = set()
 
     def refresh(self) -> bool:
-        """Read the list of the party's feeds. True if it has changed."""
-        before, self._feeds = self._feeds, frozenset(record.feed for record in self._store.feeds(self._party))
-        return before != self._feeds
+        """Read which feeds of the party are new. True if there are any."""
+        before = len(self._feeds)
+        self._feeds.update(record.feed for record in self._changed.take())
+        return len(self._feeds) > before
 
     def look(self) -> None:
         """Do nothing: every feed is known."""
@@ -298,7 +300,7 @@ class PartyAuthority:
         party, state = self._membership.party, self._membership.machine
         rights = state.act_count, state.authority.version
         if self._membership.data is not None and rights == self._may_write:
-            return self._membership.open_data_feed()
+            return self._membership.data_writer()
         if self._membership.control is None:
             raise NotAuthorised(
                 f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
@@ -308,7 +310,7 @@ class PartyAuthority:
             raise NotAuthorised(
                 f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
             )
-        writer = self._membership.open_data_feed()
+        writer = self._membership.data_writer()
         seq = self._store.record(writer.feed).length
         seen = {entry.feed: entry.seq for entry in state.entries()}
         reason = state.judge_data(writer.feed, seq, seen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
 
@@ -33,6 +33,7 @@ class Authors:
         self._known: dict[tuple[bytes, int], Steps] = {}
         self._own: tuple[bytes, Seen, Steps] | None = None
         self._digests: dict[Author, bytes] = {}
+        self._all_recorded = False
 
     def of(self, lane: Lane, seq: int) -> Author:
         """Return the author of a message of a lane."""
@@ -43,6 +44,7 @@ class Authors:
     def forget(self, lanes: Iterable[Lane]) -> None:
         """Drop the cache, and what is recorded, after a change of the authority: no item depends on the answers."""
         self._known, self._own, self._digests = {}, None, {}
+        self._all_recorded = False
         for lane in lanes:
             lane.state.authors = []
 
@@ -76,6 +78,13 @@ class Authors:
             runs = [AuthorRun(start, state.position, NOBODY)]
         state.authors = merge([*state.authors, *runs])
 
+    def record_moved(self, lanes: Mapping[bytes, Lane], moved: Iterable[bytes]) -> None:
+        """Record the authors of delivered messages in the lanes that have moved; in all after an item first asks."""
+        if self._known:
+            for feed in moved if self._all_recorded else lanes:
+                self.record(lanes[feed])
+        self._all_recorded = bool(self._known)
+
     def runs(self, lane: Lane, start: int, stop: int) -> list[AuthorRun]:
         """Return the authors of messages [start, stop) of a lane."""
         found: list[AuthorRun] = []
@@ -104,7 +113,7 @@ class Authors:
 
     def own(self, feed: bytes, origin: int, seen: Seen) -> Steps:
         """Return the authors of messages that this device is about to write: mostly as the last time."""
-        if self._own is None or self._own[:2] != (feed, seen):
+        if self._own is None or self._own[0] != feed or (self._own[1] is not seen and self._own[1] != seen):
             self._own = feed, seen, self.find(feed, origin, seen)
         return self._own[2]
 

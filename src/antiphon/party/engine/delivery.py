@@ -53,17 +53,21 @@ class Blocked:
 class Delivery:
     """The lanes of one party. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
-    def __init__(self, store: FeedReader, authority: Authority, lanes: Iterable[LaneState] = ()) -> None:
+    def __init__(
+        self, store: FeedReader, authority: Authority, lanes: Iterable[LaneState] = (), *, look: bool = True
+    ) -> None:
+        """Continue these lanes. With `look` all of them are looked at; otherwise the caller wakes those with news."""
         self._store = store
         self._authority = authority
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
-        self._queue = CausalQueue(self._position, self.lanes)
+        self._queue = CausalQueue(self._position, self.lanes if look else ())
         self.branches = Branches(self._queue, self._fetch)
         self._branched: dict[bytes, FeedRecord] = {}  # the records by which branch blocks are fetched
         self._counted = 0  # control blocks whose waiters were woken
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
+        self.moved: set[bytes] = set()  # feeds whose positions have changed since `take_moved`
         self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
 
     # -- lanes
@@ -128,6 +132,7 @@ class Delivery:
             lane.forget()
             self._branched.pop(feed, None)
             self._queue.doubt([lane.state])
+            self.moved.add(feed)
         return max(0, lane.state.position - end)
 
     def rebase(self, feed: bytes, cut: FeedCut) -> None:
@@ -149,6 +154,12 @@ class Delivery:
         self._queue.doubt(lane.state for lane in self.lanes.values())
         self.branches.doubt()
         self._queue.wake_all()
+        self._queue.wake(*(feed for feed, lane in self.lanes.items() if lane.other_branch))
+
+    def take_moved(self) -> set[bytes]:
+        """Return the feeds whose positions have changed since the last call."""
+        moved, self.moved = self.moved, set()
+        return moved
 
     # -- delivery
 
@@ -200,6 +211,7 @@ class Delivery:
             if high > low:
                 run = Run(lane.feed, buffer.span, low, high)
                 lane.delivered(run)
+                self.moved.add(lane.feed)
                 yield run
             if stopped:
                 if lane.state.fault:
@@ -261,6 +273,10 @@ class Delivery:
     def timeframe(self) -> Timeframe:
         """Return the last delivered seq of each data feed."""
         return Timeframe({feed: lane.state.position - 1 for feed, lane in self.lanes.items() if lane.state.position})
+
+    def covers(self, timeframe: Timeframe) -> bool:
+        """True if all of a timeframe is delivered."""
+        return all(self._position(feed) > seq for feed, seq in timeframe.items())
 
     @property
     def lamport(self) -> int:

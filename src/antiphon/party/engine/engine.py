@@ -8,7 +8,7 @@ thousand messages behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from time import perf_counter
@@ -16,6 +16,7 @@ from time import perf_counter
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
@@ -66,7 +67,9 @@ class Engine:
         *,
         cache_items_max: int = CACHE_ITEMS_MAX,
         base: EpochBase | None = None,
+        lanes: list[LaneState] | None = None,
     ) -> None:
+        """Continue from an item store. `lanes` are those in it, if the caller has loaded them."""
         self.party = party
         self.base = base  # the snapshot that all states start from
         mark = items.base()
@@ -90,17 +93,18 @@ class Engine:
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
-        self.delivery = Delivery(store, authority, items.lanes())
+        self.delivery = Delivery(store, authority, items.lanes() if lanes is None else lanes, look=False)
         self._branch_geneses = BranchGeneses(store)
         self._messages = MessageLookup(store, self.delivery)
         self.lamport = self.delivery.lamport  # kept here, since there may be many lanes
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
         self.broken = ""  # why memory and item store have parted; "" if they have not
         # The lanes as last saved. One without a mark has no row, and needs none until something happened in it.
-        self._marks: dict[bytes, tuple[object, ...]] = dict.fromkeys(self.delivery.lanes, ())
+        self._marks = {feed: lane.state.mark for feed, lane in self.delivery.lanes.items()}
         self.bodiless = True  # there may be messages that were refused because their bodies are missing
         self._rounds = 0
         self._processed = -1  # the feed store's transaction at the last `process`
+        self._changed_feeds = store.changed_feeds(party)
         self._fresh = True  # the verdicts that an earlier process saved are not compared with those of now yet
 
     # -- processing
@@ -113,8 +117,7 @@ class Engine:
         self._refresh(news)
         with gc_paused():
             taken = self._deliver()
-        for lane in self.delivery.lanes.values():
-            self.authors.record(lane)
+        self.authors.record_moved(self.delivery.lanes, self.delivery.moved)
         self._processed = now
         self._rounds += 1
         return taken
@@ -171,10 +174,15 @@ class Engine:
         self.changed(news)
 
     def _refresh(self, news: bool) -> None:
-        known = self.authority.data_feeds()
-        for record in self.store.feeds(self.party):
-            if record.feed in known:  # most may have no blocks: a device may admit many feeds, and write to few
-                self.delivery.activate(record.feed)
+        records: Iterable[FeedRecord] = self._changed_feeds.take()
+        if news or self._fresh:  # any feed may have been admitted, or cut
+            records = self.store.feeds(self.party)
+        known: Collection[bytes] | None = None
+        for record in records:
+            if record.feed not in self.delivery.lanes:
+                known = self.authority.data_feeds() if known is None else known
+                if record.feed in known:  # many may have no blocks: a device may admit many feeds, and write to few
+                    self.delivery.activate(record.feed)
             lane = self.delivery.lanes.get(record.feed)
             if lane is None:
                 continue

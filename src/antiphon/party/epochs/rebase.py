@@ -119,8 +119,10 @@ class ChosenBase(NamedTuple):
     why_rebuilt: str = ""
 
 
-def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> ChosenBase:
+def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes, *, begun: bool) -> ChosenBase:
     """Return the base of an item store. An empty store starts at the last final epoch whose snapshot is here.
+
+    It has `begun` if it has lanes.
 
     That may be an earlier one than the last: feeds may be pruned up to it, and blobs of the last not fetched yet.
     A store whose base cannot be read is emptied: the party must open, because blobs are fetched through an open party.
@@ -128,7 +130,7 @@ def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) 
     why = ""
     try:
         mark = items.base()
-        if mark is not None or items.lanes():
+        if mark is not None or begun:
             return ChosenBase(EpochBase.of(mark, blobs, party))
     except UNUSABLE as error:
         why = f"the snapshot that its items are based on cannot be read: {error}"

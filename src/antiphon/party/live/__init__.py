@@ -5,6 +5,7 @@ Start reading at `processor.py`.
 processor        `PartyProcessor`: one party, running: its engine and lock (`Locked`), its items and batches
 batch            `Batch`: messages that are tried on the states, then written together
 item             `Item`: a handle on one item, to read and write it
+unlisted_control `UnlistedControl`: control blocks that the next message lists as seen
 listeners        `Listeners`: callbacks after changes, of a whole party or of one item
 undo             `UndoStack`: undo and redo of this device's own changes
 history          an item's messages, and its state at an earlier timeframe (`Past`, `PartyPast`)

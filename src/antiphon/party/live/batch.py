@@ -73,7 +73,8 @@ class Batch:
         self.feed = bytes(self._writer.feed)  # as models see the feeds of others: text of a `PublicKey` is another
         self._first = self._lane.state.position
         # The lamport is above every block that this block will list as seen, also new control blocks.
-        self._control = self._engine.authority.entries()
+        self._seen_control = self._engine.authority.entries()
+        self._control = processor.control.find(self.feed, self._seen_control)
         self._own: Steps | None = None  # the authors of this device's feed, as the batch will have seen them
         self.lamport = 1 + max([self._engine.lamport, *(entry.lamport for entry in self._control)])
 
@@ -237,7 +238,7 @@ class Batch:
         if feed != self.feed or seq < self._first:
             return self._engine.author(feed, seq)
         if self._own is None:  # judged by the control blocks that the batch will list as seen
-            seen = {entry.feed: entry.seq for entry in self._control}
+            seen = self._processor.control.timeframe(self._seen_control)
             self._own = self._engine.authors.own(feed, self._first, seen)
         return author_at(self._own, seq)
 
@@ -295,7 +296,9 @@ class Batch:
         state.lamport, state.hash = self.lamport, written.hash
         self._lane.release()
         self._engine.lamport = self.lamport
-        self._processor.moved = self._writer.unwritten & self._engine.delivery.lanes.keys()
+        left = self._writer.unwritten
+        self._processor.moved = left & self._engine.delivery.lanes.keys()
+        self._processor.control.wrote(self._seen_control, self._control, left)
         try:
             self._engine.accept(self._lane, self._seqs, written.first, self._own)
         except StoreError as error:
@@ -317,6 +320,7 @@ class Batch:
 
         If they are too many for one header, the first ones have the greatest lamports, so the lamport rule holds.
         """
+        self._processor.moved |= self._engine.delivery.take_moved()
         lanes = [self._engine.delivery.lanes[feed].state for feed in self._processor.moved]
         seen = [SeenEntry(lane.feed, lane.position - 1, lane.lamport, lane.hash) for lane in lanes if lane.position]
         seen += self._control

@@ -46,7 +46,8 @@ from antiphon.party.live.index_attach import attach
 from antiphon.party.live.item import Item
 from antiphon.party.live.listeners import Listeners
 from antiphon.party.live.status import Status
-from antiphon.party.store.consistency import check_begun, why_rebuild
+from antiphon.party.live.unlisted_control import UnlistedControl
+from antiphon.party.store.consistency import check_begun, load_lanes
 from antiphon.party.store.item_store import ItemStore, delete_file
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
@@ -94,6 +95,7 @@ class PartyProcessor:
         self.listeners = Listeners(self.key.short)
         self._advanced = threading.Condition(self._lock)
         self.moved: set[bytes] = set()  # feeds with blocks delivered since this device last wrote
+        self.control = UnlistedControl()
         self.why_rebuilt = self.error = ""
         self.checks: list[Callable[[Batch], None]] = []  # called before a batch is written; one that raises refuses it
         self.resume()
@@ -120,10 +122,12 @@ class PartyProcessor:
                 return
             items = self._open_items()
             try:
-                why = items.why_rebuilt or why_rebuild(items, self.store, self.key)
+                lanes, why = load_lanes(items, self.store, self.key)
+                why = items.why_rebuilt or why
                 if why:
                     items.clear()
-                base, lost = choose_base(items, self.authority, self.blobs, self.key)
+                    lanes = []
+                base, lost = choose_base(items, self.authority, self.blobs, self.key, begun=bool(lanes))
                 self.why_rebuilt = why or lost or self.why_rebuilt
                 self._engine = Engine(
                     self.key,
@@ -133,6 +137,7 @@ class PartyProcessor:
                     self.models,
                     cache_items_max=self._cache_items_max,
                     base=base,
+                    lanes=None if lost else lanes or None,  # an emptied store may begin at an epoch
                 )
             except BaseException:
                 items.close()
@@ -140,7 +145,7 @@ class PartyProcessor:
             self._failed, self.error = False, ""
             self._attach(self._engine)
             self._engine.changed = self._events.extend
-            self.moved = set(self._engine.delivery.lanes)
+            self.moved, self.control = set(self._engine.delivery.lanes), UnlistedControl()
         self.process()
 
     def begin_again(self) -> None:
@@ -243,7 +248,6 @@ class PartyProcessor:
         with self.locked() as engine:
             if self._batch is not None:
                 return 0  # the batch has fixed its lamport and states: new blocks are processed after it
-            before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
             try:
                 taken = engine.process()
             except DamagedItems:  # the items are rebuilt when the outermost context ends
@@ -251,8 +255,7 @@ class PartyProcessor:
             except BaseException as error:
                 self._reset(str(error) or repr(error))
                 raise
-            lanes = engine.delivery.lanes.items()
-            self.moved |= {feed for feed, lane in lanes if lane.state.position != before.get(feed, 0)}
+            self.moved |= engine.delivery.take_moved()
             if taken:
                 self.error = ""
                 self._advanced.notify_all()
@@ -307,7 +310,7 @@ class PartyProcessor:
         if self.is_held():
             raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing arrives there")
         with self._advanced:
-            return self._advanced.wait_for(lambda: self.engine.delivery.timeframe().covers(timeframe), timeout_s)
+            return self._advanced.wait_for(lambda: self.engine.delivery.covers(timeframe), timeout_s)
 
     def status(self) -> Status:
         """Return the current status, also of a party that does not run."""

@@ -22,20 +22,22 @@ def agrees(lanes: Iterable[LaneState], store: FeedReader, party: bytes) -> bool:
         if record is not None and record.start > lane.base:
             return False  # pruned beyond the base: the item store is older than the epoch
         held = record is not None and max(record.start, lane.base) < lane.position <= record.valid_length
-        if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
-            return False
+        if held and record is not None:
+            last = record.hash if lane.position == record.length else store.block(lane.feed, lane.position - 1).hash
+            if last != lane.hash:
+                return False
     return True
 
 
-def why_rebuild(items: Items, store: FeedReader, party: bytes) -> str:
-    """Return why an item store must be rebuilt; empty if it need not be."""
+def load_lanes(items: Items, store: FeedReader, party: bytes) -> tuple[list[LaneState], str]:
+    """Load the lanes of an item store, and return them, and why it must be rebuilt; that is empty if it need not be."""
     try:
         lanes = items.lanes()
         if not lanes and items.base() is None:
-            return ""  # it is empty
+            return lanes, ""  # it is empty
     except InvalidInput as error:
-        return str(error)
-    return "" if agrees(lanes, store, party) else "the feeds are not those that it was made from"
+        return [], str(error)
+    return lanes, "" if agrees(lanes, store, party) else "the feeds are not those that it was made from"
 
 
 def has_begun(lane: LaneState, store: FeedReader) -> bool:

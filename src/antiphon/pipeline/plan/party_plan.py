@@ -22,6 +22,7 @@ from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.party_records import ChangedFeeds, PartyRecords
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.access import Author
@@ -120,6 +121,11 @@ class FrozenStore(FeedReader):
     def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
         """The frozen records of the party; the current records of other parties, for example of a parent party."""
         return tuple(self.records.values()) if party == self._party else super().feeds(party)
+
+    def changed_feeds(self, party: bytes) -> ChangedFeeds:
+        if party != self._party:
+            return super().changed_feeds(party)
+        return ChangedFeeds(PartyRecords.frozen(party, self.records.values()))
 
     def record(self, feed: bytes) -> FeedRecord:
         found = self.records.get(feed)
