@@ -202,15 +202,19 @@ class Watched:
     def items(self, model: str | None = None) -> list[bytes]:
         return self.processor.items(model)
 
-    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
-        self._told = callback
+    def listen(
+        self,
+        callback: Callable[[frozenset[bytes]], None],
+        note: Callable[[frozenset[bytes]], None] | None = None,
+    ) -> Callable[[], None]:
+        self._told, self._note = callback, note
         self.last()
         return self._stop
 
     def last(self) -> None:
         """Move behind the other listeners of the same party."""
         self._stop()
-        self._stop = self.processor.listen(self._timed)
+        self._stop = self.processor.listen(self._timed, self._note)
 
     def _timed(self, items: frozenset[bytes]) -> None:
         start = now()

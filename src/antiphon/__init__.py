@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         FeedRetired as FeedRetired,
         InvalidInput as InvalidInput,
         InvalidMutation as InvalidMutation,
+        ItemForked as ItemForked,
         KeyStoreError as KeyStoreError,
         MissingBlob as MissingBlob,
         MissingBlocks as MissingBlocks,

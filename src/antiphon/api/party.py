@@ -24,7 +24,7 @@ from antiphon.api.items.thread import Thread
 from antiphon.api.operator import PartyOperator
 from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
 from antiphon.api.query.arguments import narrow, query_from, record_class
-from antiphon.api.query.deltas import Delta, delta_of
+from antiphon.api.query.deltas import Delta
 from antiphon.api.query.queries import Queries
 from antiphon.api.query.results import Kind, Record, Results
 from antiphon.api.typed.schemas import Schemas
@@ -37,6 +37,7 @@ from antiphon.halo.credentials.claims import Role
 from antiphon.halo.member.membership import Membership
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.file import FileModel
+from antiphon.model.fork_chain import lead
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.text.model import TextModel
@@ -49,7 +50,6 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.live.status import Status
 from antiphon.party.live.undo import UndoStack
 from antiphon.query.filters import EVERYTHING, Fact, Filter
-from antiphon.query.forks import lead
 from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Deleted, Query, Way
 from antiphon.query.validate import check
@@ -378,15 +378,9 @@ class Party:
         """
         found = self.processor.item(need_id(item_id))
         if found.forked_to:
-            found = self.processor.item(lead(bytes(found.id), self._forked_to))
+            found = self.processor.item(lead(bytes(found.id), self.queries.forked_to))
         wanted, record = (kind, None) if issubclass(kind, Handle) else (Object, kind)
         return need_kind(self.handle(found, record), wanted, record)
-
-    def _forked_to(self, item: bytes) -> bytes:
-        """The id of the item that an item was forked into, if it has arrived; else empty."""
-        with self.processor.locked() as engine:
-            state = engine.find(item)
-            return state.forked_to if state is not None and engine.find(state.forked_to) is not None else b""
 
     def has(self, item_id: bytes) -> bool:
         """True if the party holds an item with this id."""
@@ -469,6 +463,7 @@ class Party:
         callback: Callable[[Delta[Object[Record]]], builtins.object] | None = None,
         *,
         type: builtins.type[Record],
+        values: bool = False,
         **parts: Unpack[QueryOptions],
     ) -> Subscription[Delta[Object[Record]]]: ...
     @overload
@@ -476,18 +471,24 @@ class Party:
         self,
         query: Query | Filter | None = None,
         callback: Callable[[Delta], builtins.object] | None = None,
+        *,
+        values: bool = False,
         **parts: Unpack[QueryArguments],
     ) -> Subscription[Delta]: ...
     def subscribe(
         self,
         query: Query | Filter | None = None,
         callback: Callable[[Any], builtins.object] | None = None,
+        *,
+        values: bool = False,
         **parts: Unpack[QueryArguments],
     ) -> Subscription[Any]:
         """Run a query and keep its result up to date. Return the `Subscription`. The arguments are those of `query`.
 
         The `callback` is called with a `Delta` for the first result and for each change of it. With a callback, the
         subscription lasts until it or the party is closed; without one, as long as you keep a reference to it.
+
+        Each result is of one moment. With `values`, deltas have the values of their items at that moment.
 
         >>> import antiphon
         >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -498,8 +499,7 @@ class Party:
         1 added
         1 added
         """
-        whole = query_from(query, parts, self.key, self.queries.lead)
-        return self.queries.subscribe(whole, callback, delta_of(self, whole, record_class(parts)))
+        return self.queries.subscribe(query, parts, callback, values=values)
 
     def neighbours(self, item: Handle, way: Way) -> Results:
         """Return the items that one way (children, links, …) leads to from an item. Deleted items are left out."""

@@ -4,7 +4,8 @@ AntiphonError
 ├── InvalidInput        bytes or arguments from outside that break a format or a bound
 │   ├── BadEncoding     bytes that are no canonical encoding of the structure named
 │   ├── TooLarge        a size above its limit
-│   └── InvalidMutation a mutation that its model refuses
+│   ├── InvalidMutation a mutation that its model refuses
+│   └── ItemForked      the item continues as another one; names that
 ├── RefusedBlocks       blocks from a peer that do not verify; none was stored
 │   ├── BrokenChain     hashes or positions do not link up
 │   ├── BadSignature    a head or credential is not signed by the key that it names
@@ -56,6 +57,14 @@ class TooLarge(InvalidInput):
 
 class InvalidMutation(InvalidInput):
     """A model refuses a mutation. One from a peer is listed in the quarantine, and changes nothing else."""
+
+
+class ItemForked(InvalidInput):
+    """An item was forked, and is written no more. Write to the item `to`, which it continues as."""
+
+    def __init__(self, message: str, *, to: bytes) -> None:
+        super().__init__(message)
+        self.to = to
 
 
 class RefusedBlocks(AntiphonError):

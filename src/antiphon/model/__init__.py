@@ -25,6 +25,7 @@ raw            `RAW`: the model of items whose own model is not used
 item_codec     snapshots of items, and rows of the item store
 epoch_fold     the fold of an item up to the cut of an epoch
 relations      links, references and other relations that an item takes part in
+fork_chain     the item that a forked item leads to
 hierarchy      the tree of parents, derived from the claims of all items
 forest         a link-cut tree, for deep hierarchies
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from antiphon.model.value import Value
 from antiphon.query.evaluate import Result
 
 
@@ -18,13 +19,15 @@ from antiphon.query.evaluate import Result
 class Delta:
     """Items that entered the result, changed in it, or left it; the first two with their places in the new result.
 
-    A query with an aggregate has no items. Its delta has `aggregate`, the new result.
+    A query with an aggregate has no items. Its delta has `aggregate`, the new result. A delta of a subscription with
+    values has those of the items that entered or changed, as they were at the moment of the delta.
     """
 
     added: Mapping[bytes, int] = field(default_factory=dict)  # in the order of the result
     changed: Mapping[bytes, int] = field(default_factory=dict)
     removed: frozenset[bytes] = frozenset()
     aggregate: Result | None = None
+    values: Mapping[bytes, Value] = field(default_factory=dict, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.aggregate is not None)

@@ -15,17 +15,17 @@ forks. The stored facts keep the original ids, since a later fork may resolve th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from antiphon.core.stamp import Stamp
+from antiphon.model.fork_chain import STEPS_MAX, lead
 from antiphon.model.item_state import ItemState
 from antiphon.model.value import Reference, Value
 from antiphon.query.facts import Facts, in_order
 from antiphon.query.multimap import Multimap
 
-STEPS_MAX = 64  # the longest chain of forks that is followed
 Claims = Sequence[tuple[Stamp, bytes]]
 
 
@@ -36,20 +36,6 @@ class Fork(NamedTuple):
     new: bytes
     key: bytes = b""
     here: bool = False  # the new item is present
-
-
-def lead(item: bytes, after: Callable[[bytes], bytes]) -> bytes:
-    """The item that an id leads to, step by step. In a cycle of forks, an id leads to itself."""
-    at, seen = item, {item}
-    for _ in range(STEPS_MAX):
-        following = after(at)
-        if not following:
-            break
-        if following in seen:
-            return item
-        seen.add(following)
-        at = following
-    return at
 
 
 class Forks(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -31,6 +31,14 @@ class Delta(Generic[Item]):
     def removed(self) -> frozenset[bytes]:
         """Ids of items that left the result; the items may be deleted."""
         return self.ids.removed
+
+    @property
+    def values(self) -> Mapping[bytes, Any]:
+        """Values of the items that entered or changed, by id, at the moment of this delta, if they were asked for.
+
+        A handle reads the present value, which may be later: another thread may have written since.
+        """
+        return self.ids.values
 
     @property
     def aggregate(self) -> Result | None:

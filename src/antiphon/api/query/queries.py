@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from antiphon.api.options import QueryArguments
+from antiphon.api.query.arguments import query_from, record_class
+from antiphon.api.query.deltas import delta_of
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.model.fork_chain import lead
 from antiphon.model.hierarchy import ClaimsOf, lineage, settle
 from antiphon.party.engine.engine import Engine
-from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
-from antiphon.query.forks import Claims, Fork, fork_of, lead
+from antiphon.query.filters import Filter
+from antiphon.query.forks import Claims, Fork, fork_of
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.live.live import LiveQueries
 from antiphon.query.live.subscription import Subscription
@@ -95,16 +99,24 @@ class Queries:
         return found.value if query.aggregate.group is None else list(found.groups)
 
     def subscribe(
-        self, query: Query, callback: Callable[[Any], object] | None, present: Callable[[Delta], Any]
+        self,
+        query: Query | Filter | None,
+        parts: QueryArguments,
+        callback: Callable[[Any], object] | None,
+        *,
+        values: bool = False,
     ) -> Subscription[Any]:
-        """Subscribe to a query. Each delta is passed through `present` before an observer gets it."""
+        """Subscribe to a query; see `Party.subscribe`. Ids in it are resolved again when an item was forked."""
+        whole = query_from(query, parts, self._party.key, self.lead)
+        present = delta_of(self._party, whole, record_class(parts))
+        resolve = partial(query_from, query, parts, self._party.key)
         if callback is not None and not callable(callback):
             raise InvalidInput(f"a subscription calls back with each delta, and {callback!r:.80} cannot be called")
         with self._party.processor.locked():
             if self._live is None:
                 self._live = LiveQueries(self._party.processor, _Current(self._index))
             live = self._live
-        subscription = live.subscribe(query, present)
+        subscription = live.subscribe(whole, present, resolve=resolve, values=values)
         if callback is not None:
             with self._party.processor.locked():
                 self._observed = [known for known in self._observed if not known.closed and known.error is None]
@@ -141,6 +153,12 @@ class Queries:
             for item, state in touched.items()
             if item != SYSTEM_ITEM
         )
+
+    def forked_to(self, item: bytes) -> bytes:
+        """Return the id of the item that an item was forked into, if it has arrived; else empty."""
+        with self._party.processor.locked() as engine:
+            state = engine.find(item)
+            return state.forked_to if state is not None and engine.find(state.forked_to) is not None else b""
 
     def lead(self, item: bytes) -> bytes:
         """Return the item that an id leads to through forks; inside a batch, as it was before the batch."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
+from antiphon.core.errors import InvalidInput, InvalidMutation, ItemForked, StoreError, UnknownModel
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
@@ -17,6 +17,7 @@ from antiphon.feed.header import Entry as SeenEntry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
 from antiphon.model.fold import META, ItemState, fold, keeps_tail, mutate
+from antiphon.model.fork_chain import lead
 from antiphon.model.message import (
     Change,
     Genesis,
@@ -119,6 +120,8 @@ class Batch:
         entry = self._touched.get(item) or self._entry(item)
         state = entry.item
         assert state is not None
+        if state.forks:
+            self._check_fork(item)
         model = state.model or known_model(state)
         if not (options or self._capture or state.access is not None or keeps_tail(model)):
             seq = self._first + len(self._drafts)
@@ -143,6 +146,9 @@ class Batch:
 
     def mutate(self, item: bytes, mutation: bytes) -> Stamp:
         """Add a mutation in the model's own bytes."""
+        state = self._entry(item).item
+        if state is not None and state.forks:
+            self._check_fork(item)
         return self._add(Kind.MUTATION, item, wrap(Kind.MUTATION, mutation), mutation)
 
     def describe(self, item: bytes, mutation: bytes) -> Stamp:
@@ -185,6 +191,20 @@ class Batch:
     def author(self) -> Author:
         """Return the author of this batch: an identity, and its groups."""
         return self._author(self.feed, self._first + len(self._drafts))
+
+    def _check_fork(self, item: bytes) -> None:
+        """Raise `ItemForked` if an item continues as another one that is here."""
+        to = lead(item, self._forked_to)
+        if to != item:
+            raise ItemForked(
+                f"item {item.hex()} was forked, and is written no more; it continues as item {to.hex()}: write to that "
+                "(`party.item` leads there)",
+                to=to,
+            )
+
+    def _forked_to(self, item: bytes) -> bytes:
+        state = self._engine.find(item)
+        return state.forked_to if state is not None and self._engine.find(state.forked_to) is not None else b""
 
     def _entry(self, item: bytes) -> Entry:
         entry = self._touched.get(item)

@@ -142,7 +142,7 @@ class Item:
 
     def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
         """Run one of the model's commands (`set`, `insert`, `post` …), and write the mutation that it makes."""
-        batch = self._party.open_batch()
+        batch = self._party.batch_to_join()
         if batch is not None:
             return batch.edit(self.id, command, arguments, options)
         with self._party.batch() as batch:

@@ -25,19 +25,36 @@ class Listeners:
         self._lock = threading.Lock()
         self._keys = itertools.count()
         self._all: dict[int, Callable[[frozenset[bytes]], None]] = {}
+        self._notes: dict[int, Callable[[frozenset[bytes]], None]] = {}
         self._one: dict[bytes, dict[int, Callable[[], None]]] = {}
         # A handle may be garbage-collected at any moment, also while the lock is held: its entry is removed later.
         self._gone: deque[tuple[bytes, int]] = deque()
 
-    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
-        """Call back with the ids of changed items, until the returned function is called."""
+    def listen(
+        self,
+        callback: Callable[[frozenset[bytes]], None],
+        note: Callable[[frozenset[bytes]], None] | None = None,
+    ) -> Callable[[], None]:
+        """Call back with the ids of changed items, until the returned function is called.
+
+        `note` gets the same ids earlier, while the party is still locked, so in the order of the changes. It must be
+        quick, and must not call the party.
+        """
         key = next(self._keys)
         self._all[key] = callback
+        if note is not None:
+            self._notes[key] = note
 
         def stop() -> None:
             self._all.pop(key, None)
+            self._notes.pop(key, None)
 
         return stop
+
+    def note(self, items: frozenset[bytes]) -> None:
+        """Pass on changed ids in the order of the changes. The caller holds the party's lock."""
+        for note in list(self._notes.values()):
+            note(items)
 
     def observe(self, handle: Handle, item: bytes, callback: Callable[[Handle], None]) -> Callable[[], None]:
         """Call back after changes of one item, until the returned function is called or the handle is gone."""

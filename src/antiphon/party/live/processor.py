@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -272,7 +273,7 @@ class PartyProcessor:
         if engine is not None:
             engine.close()
             self._failed, self.error = True, why
-        self._batch = None
+        self._batch = self._batch_task = None
 
     def _rebuild(self) -> None:
         """Empty the item store, and build it again from the feeds."""
@@ -387,11 +388,12 @@ class PartyProcessor:
     def batch(self) -> Iterator[Batch]:
         """Write several messages, to any items, of which others see all or none. Nested batches join the outer one."""
         with self.locked():
-            if self._batch is not None and self._batch_thread == threading.get_ident():
-                yield self._batch
+            known = self.batch_to_join()
+            if known is not None:
+                yield known
                 return
             batch = self._batch = Batch(self, capture=self._undo_listener is not None)
-            self._batch_thread = threading.get_ident()
+            self._batch_thread, self._batch_task = threading.get_ident(), current_task()
             self.engine.batch_open = True
             try:
                 yield batch
@@ -411,8 +413,22 @@ class PartyProcessor:
             if self._undo_listener is not None and batch.reversals:
                 self._undo_listener(batch)
 
+    def batch_to_join(self) -> Batch | None:
+        """Return the batch that a write of the caller becomes part of, or None.
+
+        A write of another asyncio task than the one that opened the batch is refused: it would be acknowledged, and
+        rolled back with the batch.
+        """
+        batch = self.open_batch()
+        if batch is not None and self._batch_task is not None and self._batch_task is not current_task():
+            raise InvalidInput(
+                f"party {self.key.short}: another task of this event loop holds a batch open across an `await`, and "
+                "this write would become part of it; nothing was written: let that task await before or after its batch"
+            )
+        return batch
+
     def _end_batch(self) -> None:
-        self._batch, self._batch_thread = None, 0
+        self._batch, self._batch_thread, self._batch_task = None, 0, None
         self.engine.batch_open = False
 
     def open_batch(self) -> Batch | None:
@@ -424,6 +440,7 @@ class PartyProcessor:
     _batch: Batch | None = None
     _make_index: Callable[[Any], Index] | None = None
     _batch_thread = _depth = _owner = 0  # the batch's thread, the nesting depth of the lock, the lock's thread
+    _batch_task: object = None  # the asyncio task that opened the batch; None outside of event loops
     _damaged = ""
     _failed = False  # stopped by an error, not by a caller
     _undo_listener: Callable[[Batch], None] | None = None
@@ -469,9 +486,24 @@ class PartyProcessor:
                 "can write again once that is here: sync with a peer that has it"
             )
 
-    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
-        """Call back with the ids of changed items after each change, until the returned function is called."""
-        return self.listeners.listen(callback)
+    def listen(
+        self,
+        callback: Callable[[frozenset[bytes]], None],
+        note: Callable[[frozenset[bytes]], None] | None = None,
+    ) -> Callable[[], None]:
+        """Call back with the ids of changed items after each change, until the returned function is called.
+
+        `note` gets them before, under the party's lock: see `Listeners.listen`.
+        """
+        return self.listeners.listen(callback, note)
+
+
+def current_task() -> object:
+    """Return the asyncio task that the caller runs in; None outside of event loops."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        return None
 
 
 class Locked:
@@ -517,6 +549,7 @@ class Locked:
                     if party._events:
                         events = frozenset(party._events)
                         party._events.clear()
+                        party.listeners.note(events)
                     if party._after:
                         after, party._after = party._after, []
                     if party._engine is not None and party._engine.broken:

@@ -30,7 +30,7 @@ from antiphon.query.delta import Delta
 from antiphon.query.live.matcher import Matcher, StandingQuery
 from antiphon.query.live.party_source import Party, PartySource
 from antiphon.query.live.port import IndexedSource
-from antiphon.query.live.subscription import Subscription
+from antiphon.query.live.subscription import Resolve, Subscription
 from antiphon.query.query import Query
 from antiphon.query.validate import check
 
@@ -51,9 +51,11 @@ class LiveQueries:
         # Python may collect a subscription at any moment, also while a lock is held: it is removed later, in `_tidy`.
         self._gone: deque[StandingQuery] = deque()
         self._closed = False
+        self._unmatched: set[bytes] = set()  # changed items, noted under the party's lock
+        self._leads = 0  # `PartySource.leads` when ids in queries were last resolved
         # Guards pending deltas and results. The party's lock guards the matcher, and is always taken first.
         self.lock = threading.RLock()
-        self._stop = party.listen(self._changed)
+        self._stop = party.listen(self._changed, self._note)
 
     def __len__(self) -> int:
         """The number of standing queries."""
@@ -61,10 +63,21 @@ class LiveQueries:
             self._tidy()
             return len(self._matcher)
 
-    def subscribe(self, query: Query, present: Callable[[Delta], Any] | None = None) -> Subscription[Any]:
-        """Start a subscription, which lasts while the caller holds it. Inside an open batch it is pending at first."""
+    def subscribe(
+        self,
+        query: Query,
+        present: Callable[[Delta], Any] | None = None,
+        *,
+        resolve: Resolve | None = None,
+        values: bool = False,
+    ) -> Subscription[Any]:
+        """Start a subscription, which lasts while the caller holds it. Inside an open batch it is pending at first.
+
+        `resolve` returns the query with the ids in it replaced by those that they lead to; it is called again when an
+        item was forked. With `values`, the values of the items in the result are kept, and are in its deltas.
+        """
         check(query)
-        subscription = Subscription(self, query, present)
+        subscription = Subscription(self, query, present, resolve=resolve, values=values)
         with self.lock:
             self._pending.add(subscription)
         batch = self._party.open_batch()
@@ -90,8 +103,10 @@ class LiveQueries:
             if subscription not in self._pending:
                 return  # another thread was quicker
         matcher = self._matcher
+        if subscription.resolve is not None and not len(matcher):
+            self._source.begin()  # without standing queries, no forks were reported
         try:
-            standing = matcher.subscribe(subscription.query)
+            standing = matcher.subscribe(self._resolved(subscription), values=subscription.with_values)
         except BaseException:
             with self.lock:
                 self._pending.discard(
@@ -101,16 +116,26 @@ class LiveQueries:
         with self.lock:
             if matcher is not self._matcher:
                 return  # all subscriptions failed meanwhile; this one is still pending
-            release = weakref.finalize(subscription, self._gone.append, standing)
-            release.atexit = False
             self._known[standing] = weakref.ref(subscription)
             self._pending.discard(subscription)
-            subscription.begin(standing, release)
+            subscription.begin(standing, self._release_of(subscription, standing))
+
+    def _resolved(self, subscription: Subscription[Any]) -> Query:
+        resolve = subscription.resolve
+        return subscription.query if resolve is None else resolve(self._source.lead)
+
+    def _note(self, items: frozenset[bytes]) -> None:
+        """Note changed items, under the party's lock: whoever matches next does so for all that have changed so far.
+
+        So a result is always of one moment, though threads that wrote may come here in another order.
+        """
+        if self._known:
+            self._unmatched |= items
 
     def _changed(self, items: frozenset[bytes]) -> None:
         failed: list[Subscription[Any]] = []
         try:
-            told = self._match(items, failed) if self._known else []
+            told = self._match(failed) if self._known else []
         except BaseException as error:
             for subscription in failed or self._drop():
                 subscription.fail(error if isinstance(error, Exception) else _interrupted())
@@ -130,20 +155,45 @@ class LiveQueries:
                 rest.callback(subscription.deliver)
                 rest.callback(self.open, subscription)
 
-    def _match(self, items: frozenset[bytes], failed: list[Subscription[Any]]) -> list[Subscription[Any]]:
-        """Return the subscriptions with new deltas; if this raises, `failed` has the subscriptions that fail."""
+    def _match(self, failed: list[Subscription[Any]]) -> list[Subscription[Any]]:
+        """Return the subscriptions with new deltas; if this raises, `failed` has the subscriptions that fail.
+
+        All changes so far are one update. No result or delta of it is seen before its last part is matched.
+        """
         told: dict[Subscription[Any], None] = {}
         with self._source.moment():
             try:
                 with self.lock:
                     self._tidy()
-                for facts, gone in self._source.changes(items):
-                    with self.lock:
+                    items, self._unmatched = self._unmatched, set()
+                    for facts, gone in self._source.changes(items) if items else ():
                         told.update(dict.fromkeys(self._put(self._matcher.changed(facts, gone))))
+                    if self._source.leads != self._leads:
+                        told.update(dict.fromkeys(self._resolve_again()))
             except BaseException:
                 failed += self._drop()  # here: a damaged party is rebuilt when its lock is released, and reports
                 raise
         return list(told)
+
+    def _resolve_again(self) -> Iterator[Subscription[Any]]:
+        """Start queries anew that name an item which has been forked, and yield their subscriptions."""
+        self._leads = self._source.leads
+        for standing, held in list(self._known.items()):
+            subscription = held()
+            if subscription is None or (query := self._resolved(subscription)) == standing.query:
+                continue
+            anew = self._matcher.subscribe(query, values=subscription.with_values)
+            del self._known[standing]
+            self._known[anew] = held
+            self._matcher.unsubscribe(standing)
+            subscription.put(anew.difference(standing))
+            subscription.begin(anew, self._release_of(subscription, anew))
+            yield subscription
+
+    def _release_of(self, subscription: Subscription[Any], standing: StandingQuery) -> Callable[[], object]:
+        release = weakref.finalize(subscription, self._gone.append, standing)
+        release.atexit = False
+        return release
 
     def _put(self, deltas: Mapping[StandingQuery, Delta]) -> Iterator[Subscription[Any]]:
         for standing, delta in deltas.items():
@@ -163,6 +213,7 @@ class LiveQueries:
         with self.lock:
             held = [*(known() for known in self._known.values()), *self._pending]
             self._known.clear()
+            self._unmatched.clear()
             self._pending.clear()
             self._matcher = Matcher(self._source)
         return [subscription for subscription in held if subscription is not None]

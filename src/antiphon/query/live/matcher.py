@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from antiphon.model.value import Value
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, backward
 from antiphon.query.facts import Facts
 from antiphon.query.live.aggregates import LiveAggregate
 from antiphon.query.live.edges import BACKWARD, News
-from antiphon.query.live.port import ChangeSource, Source
+from antiphon.query.live.port import ChangeSource, Source, facts_in_parts
 from antiphon.query.live.predicate_index import PredicateIndex
 from antiphon.query.live.ranking import Ranking, fingerprint
 from antiphon.query.live.steps import Register, Stages
@@ -34,8 +35,9 @@ from antiphon.query.validate import check
 class StandingQuery:
     """A query whose result follows the changes that its matcher receives."""
 
-    def __init__(self, query: Query, register: Register[StandingQuery]) -> None:
+    def __init__(self, query: Query, register: Register[StandingQuery], *, values: bool = False) -> None:
         self.query = query
+        self._values: dict[bytes, Value] | None = {} if values and query.aggregate is None else None
         self._view: Ranking | LiveAggregate = (
             Ranking(query) if query.aggregate is None else LiveAggregate(query.aggregate)
         )
@@ -44,13 +46,40 @@ class StandingQuery:
     def fill(self, source: Source) -> None:
         """Compute the first result."""
         self._view.fill(self._stages.fill(source), source)
+        if self._values is not None:
+            for some in facts_in_parts(source, self.result.ids):
+                self._values.update((item, facts.value) for item, facts in some.items())
 
     def update(self, news: News, moment: CachedSource) -> Delta:
         moved = self._stages.update(news, moment)
-        return (
-            self._view.update(moved, moment.fingerprint)
-            if isinstance(self._view, Ranking)
-            else self._view.update(moved)
+        if not isinstance(self._view, Ranking):
+            return self._view.update(moved)
+        delta = self._view.update(moved, moment.fingerprint)
+        if self._values is not None and delta:
+            for item in delta.removed:
+                self._values.pop(item, None)
+            found = moment.facts([*delta.added, *delta.changed])
+            self._values.update((item, facts.value) for item, facts in found.items())
+        return delta
+
+    def values(self, items: Iterable[bytes]) -> dict[bytes, Value]:
+        """Return the values of items of the result, as they were when it was matched; empty if they are not kept."""
+        kept = self._values
+        return {} if kept is None else {item: kept[item] for item in items if item in kept}
+
+    def difference(self, before: StandingQuery) -> Delta:
+        """Return the delta from the result of another standing query to this one's."""
+        result, old = self.result, before.result
+        if self.query.aggregate is not None:
+            return Delta(aggregate=result) if result != old else Delta()
+        places = {item: place for place, item in enumerate(result.ids)}
+        stay = [item for item in old.ids if item in places]
+        left = set(stay)
+        same = stay == [item for item in result.ids if item in left]
+        return Delta(
+            {item: place for item, place in places.items() if item not in left},
+            {} if same else {item: places[item] for item in result.ids if item in left},
+            frozenset(old.ids) - places.keys(),
         )
 
     def release(self) -> None:
@@ -65,7 +94,7 @@ class StandingQuery:
         result = self.result
         if self.query.aggregate is not None:
             return Delta(aggregate=result)
-        return Delta({item: place for place, item in enumerate(result.ids)})
+        return Delta({item: place for place, item in enumerate(result.ids)}, values=self.values(result.ids))
 
     def placed(self, items: Collection[bytes]) -> dict[bytes, int]:
         """The places of some items in the result, in its order."""
@@ -92,12 +121,12 @@ class Matcher:
     def __len__(self) -> int:
         return len(self._predicates)
 
-    def subscribe(self, query: Query) -> StandingQuery:
-        """Start a standing query, with its result."""
+    def subscribe(self, query: Query, *, values: bool = False) -> StandingQuery:
+        """Start a standing query, with its result; with `values`, it keeps those of the items in it."""
         check(query)
         if not len(self):
             self._source.begin()
-        standing = StandingQuery(query, self._register)
+        standing = StandingQuery(query, self._register, values=values)
         try:
             standing.fill(self._source)
         except BaseException:

@@ -27,7 +27,11 @@ class Party(Protocol):
 
     def locked(self) -> AbstractContextManager[Engine]: ...
 
-    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]: ...
+    def listen(
+        self,
+        callback: Callable[[frozenset[bytes]], None],
+        note: Callable[[frozenset[bytes]], None] | None = None,
+    ) -> Callable[[], None]: ...
 
     def open_batch(self) -> Batch | None: ...
 
@@ -43,6 +47,7 @@ class PartySource:
         self.cycles = ParentCycles()
         self._forks: KnownForks | None = None  # None: not read yet
         self._moved: set[bytes] = set()  # items with a new parent that were not reported yet
+        self.leads = 0  # how often an id has come to lead to another item
         self._frozen: FrozenSource | None = None
         self._engine: Engine | None = None
         self._last: ref[Engine] | None = None
@@ -61,6 +66,7 @@ class PartySource:
             if self._last is None or self._last() is not engine:
                 self._last = ref(engine)
                 self._forks = None
+                self.leads += 1
                 self.cycles.trim(0)
             try:
                 yield engine
@@ -108,6 +114,10 @@ class PartySource:
         engine, forks = self._now(), self._known_forks()
         return lambda item: forks.led_claims(known[item] if item in known else engine.claims(item))
 
+    def lead(self, item: bytes) -> bytes:
+        """Return the item that an id leads to, through forks."""
+        return self._known_forks().lead(item)
+
     def _known_forks(self) -> KnownForks:
         if self._forks is None:
             self._forks = KnownForks(self._all_forks())
@@ -131,6 +141,7 @@ class PartySource:
         ends = forks.update(news) if news else set()
         if not ends:
             return set()
+        self.leads += 1
         return set(self._party.items()) if self._index is None else self._saved(self._index).namers(ends)
 
     def _said_of_forks(self, item: bytes) -> Iterator[Fork]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from antiphon.query.delta import Delta
 from antiphon.query.live.matcher import StandingQuery
 
@@ -55,7 +57,8 @@ class Pending:
             return standing.everything()
         one, self._one = self._one, None
         if one is not None:
-            return one
+            return replace(one, values=values) if (values := standing.values([*one.added, *one.changed])) else one
         added, changed, removed = self._added, self._changed, self._removed
         self._forget()
-        return Delta(standing.placed(added), standing.placed(changed), frozenset(removed)) or None
+        values = standing.values([*added, *changed])
+        return Delta(standing.placed(added), standing.placed(changed), frozenset(removed), values=values) or None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from antiphon.core.errors import StoreClosed, StoreError
 from antiphon.core.generics import TypeVar
+from antiphon.model.value import Value
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.live.matcher import StandingQuery
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from antiphon.query.live.live import LiveQueries
 
 Change = TypeVar("Change", default=Delta)
+Lead = Callable[[bytes], bytes]  # returns the item that an id leads to, through forks
+Resolve = Callable[[Lead], Query]  # returns a query with the ids in it resolved
 _LOG = logging.getLogger("antiphon")
 
 
@@ -53,8 +56,18 @@ class Subscription(Generic[Change]):
     after the current delta.
     """
 
-    def __init__(self, live: LiveQueries, query: Query, present: Callable[[Delta], Any] | None = None) -> None:
+    def __init__(
+        self,
+        live: LiveQueries,
+        query: Query,
+        present: Callable[[Delta], Any] | None = None,
+        *,
+        resolve: Resolve | None = None,
+        values: bool = False,
+    ) -> None:
         self.query = query
+        self.resolve = resolve
+        self.with_values = values
         self.present = present or (lambda delta: delta)  # what observers get of a delta
         self.error: Exception | None = None
         self.closed = False
@@ -90,6 +103,14 @@ class Subscription(Generic[Change]):
                 raise StoreError(f"the subscription is {state.value}: it is ready when the batch here is over")
             return self._standing.result
 
+    @property
+    def values(self) -> dict[bytes, Value]:
+        """The values of the items in the result, by id, in its order. Only a subscription with values keeps them."""
+        if self.state is not State.READY:
+            return {}
+        with self._live.lock:
+            return {} if self._standing is None else self._standing.values(self._standing.result.ids)
+
     # -- observers
 
     def on(
@@ -124,7 +145,7 @@ class Subscription(Generic[Change]):
     # -- for `LiveQueries`
 
     def begin(self, standing: StandingQuery, release: Callable[[], object]) -> None:
-        """Make the subscription ready."""
+        """Make the subscription ready, or let it go on with another standing query."""
         self._standing = standing
         self._release = release
 
