@@ -10,6 +10,8 @@ dict, which keep nothing on a disk, sign nothing and verify nothing.
 2. A real trace of typing, one block for each edit, received; against pycrdt, which applies one update for each.
 3. Opening a party: cold, where all states are built from the feeds; warm, where they are there; and whether the latter
    depends on how long its history is, or how many items it has.
+4. Parties of 10, 100 and 1,000 writers, with credentials: a device catches up with a few new messages, writes one, and
+   another receives all; what each costs must hardly depend on the number of writers.
 
 `--quick` has goals of its own (`QUICK_GOALS`): with a tenth of the items, a millisecond more or less is a
 third of a warm open, and one round has no median.
@@ -50,10 +52,12 @@ class Goals(NamedTuple):
     cold: float  # messages/s
     warm: float  # ms, at most
     growth: float  # × at ten times the size, at most
+    writers: float  # × at the most writers, at most: catching up, writing and receiving
+    crowded: float  # × at the most writers, at most: opening
 
 
-FULL_GOALS = Goals(batch=50_000.0, trace=0.5, cold=100_000.0, warm=100.0, growth=1.3)
-QUICK_GOALS = Goals(batch=30_000.0, trace=0.4, cold=60_000.0, warm=100.0, growth=1.8)
+FULL_GOALS = Goals(batch=50_000.0, trace=0.5, cold=100_000.0, warm=100.0, growth=1.3, writers=1.5, crowded=2.0)
+QUICK_GOALS = Goals(batch=30_000.0, trace=0.4, cold=60_000.0, warm=100.0, growth=1.8, writers=1.8, crowded=2.5)
 
 NOTES = (
     "Written: each batch, or each mutation, is signed and on the disk when it returns, through the public API "
@@ -72,6 +76,11 @@ NOTES = (
     "depend on the party's size is held without it, where a constant would hide what grows.",
     f"Memory: VmRSS of that process after it read {READS} items. The growth is what opening both stores and reading "
     "added, file pages included; it is what the goals hold, as the whole is mostly the interpreter and its imports.",
+    "Many writers: all have credentials, and have written a message; four of them and the measured device are at work. "
+    "In each round the device takes in and verifies four new messages, catches up with them (`process()`) and writes "
+    "one, durably. Then another device receives all rounds at once, and opens, cold for each message, and warm; the "
+    "control feeds were folded before. A message lists each feed that has moved since its writer last wrote, so if all "
+    "wrote in turn, each message would list all feeds, and cost that much.",
 )
 
 
@@ -101,6 +110,9 @@ class Plan(NamedTuple):
     window: int
     cold_rounds: int
     warm_rounds: int
+    writers: tuple[int, ...]
+    writer_rounds: int  # of catching up and writing
+    writer_repeats: int
     goals: Goals
 
 
@@ -114,6 +126,9 @@ FULL = Plan(
     window=1000,
     cold_rounds=3,
     warm_rounds=9,
+    writers=(10, 100, 1_000),
+    writer_rounds=300,
+    writer_repeats=3,
     goals=FULL_GOALS,
 )
 QUICK = Plan(
@@ -126,6 +141,9 @@ QUICK = Plan(
     window=200,
     cold_rounds=1,
     warm_rounds=5,
+    writers=(10, 100),
+    writer_rounds=100,
+    writer_repeats=3,
     goals=QUICK_GOALS,
 )
 TINY = Plan(
@@ -138,6 +156,9 @@ TINY = Plan(
     window=10,
     cold_rounds=1,
     warm_rounds=1,
+    writers=(5, 8),
+    writer_rounds=2,
+    writer_repeats=1,
     goals=QUICK_GOALS,
 )
 
@@ -174,6 +195,7 @@ class Bench:
         self.mutations()
         self.trace()
         self.opening()
+        self.writers()
         self.report.notes.extend(NOTES)
 
     # -- 1. mutations
@@ -326,6 +348,38 @@ class Bench:
             for name, more in (("long", "history"), ("many", "items")):
                 value = ratio(found[name][part], found["small"][part])
                 goals.append(Goal.below(f"{what} with 10 × the {more}, ×", value, wanted.growth))
+
+    # -- 4. many writers
+
+    def writers(self) -> None:
+        """Figures for a message or a round, in parties of few and many writers."""
+        found: dict[int, dict[str, float]] = {}
+        rounds = self.plan.writer_rounds
+        measures = {str(count): partial(self._writers, count, rounds) for count in self.plan.writers}
+        for name, answers in turns(self.plan.writer_repeats, measures, forget=0).items():
+            count = int(name)
+            each = {"catch_up": rounds, "write": rounds, "receive": rounds * live_work.WRITERS_ROUND, "ingest": rounds}
+            found[count] = {
+                part: 1e6 * median(answer[part] for answer in answers) / each.get(part, 1) for part in answers[0]
+            }
+            self.report.figures[f"{count} writers"] = {**found[count], "rounds": answers}
+        parts = ("ingest", "catch_up", "write", "receive", "cold", "warm")
+        columns = ("", "taken in", "caught up", "written", "received, each", "opened cold, each", "opened warm")
+        rows = [
+            (f"{count:,} writers", *(f"{figures[part]:,.0f}" for part in parts)) for count, figures in found.items()
+        ]
+        self.report.table("Many writers, µs", columns, rows)
+        few, many = found[min(found)], found[max(found)]
+        goals = {"catch_up": "catching up", "write": "writing", "receive": "receiving", "cold": "opening"}
+        for part, what in goals.items():
+            wanted = self.plan.goals.crowded if part == "cold" else self.plan.goals.writers
+            name = f"{what} with {max(found):,} writers, × of {min(found)}"
+            self.report.goals.append(Goal.below(name, ratio(many[part], few[part]), wanted))
+
+    def _writers(self, count: int, rounds: int) -> dict[str, Any]:
+        self.report.progress(f"a party of {count:,} writers")
+        with self._fresh() as folder:
+            return _once("writers", folder=folder, count=count, rounds=rounds)
 
     def _place(self, name: str) -> Path:
         place = self.folder / name.replace(" ", "-")

@@ -6,6 +6,7 @@ trace        folder, fresh, item, expected               → ingest and process 
 build        folder, items, history, window, blocks      → seconds; a party of objects, appended `blocks` at a time
 cold         folder                                      → messages, seconds, memory; its item store is made anew
 warm         folder, reads                               → models, feeds, open, first (seconds), memory
+writers      folder, count, rounds                       → seconds of the parts of a party of many writers
 credentials  folder, items, history, window              → messages, seconds; as `cold`, judged by a control feed
 """
 
@@ -228,6 +229,13 @@ def credentials(folder: str, items: int, history: int, window: int) -> dict[str,
     return {"messages": scribe.count, "seconds": seconds}
 
 
+def many_writers(folder: str, count: int, rounds: int) -> dict[str, Any]:
+    """Measure a party of many writers."""
+    from harness.live_writers import writers  # as above: not paid for by a warm open
+
+    return writers(folder, count, rounds)
+
+
 def memory() -> dict[str, int]:
     """Bytes of this process's memory, by the kernel's names."""
     sizes = {}
@@ -247,6 +255,7 @@ def main() -> None:
         "cold": cold,
         "warm": warm,
         "credentials": credentials,
+        "writers": many_writers,
     }
     for line in sys.stdin:
         command = json.loads(line)

@@ -13,6 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = Path("editing-traces") / "automerge-paper.json.gz"
 OBJECT_ITEMS = 10
+WRITERS_ROUND = 5  # messages in a round of many writers
 OBJECT_KEYS = 20
 
 

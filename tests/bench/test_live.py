@@ -28,6 +28,10 @@ def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path, ro
         "warm open with 10 × the items, ×",
         "memory with 10 × the history, ×",
         "memory with 10 × the items, ×",
+        "catching up with 8 writers, × of 5",
+        "writing with 8 writers, × of 5",
+        "receiving with 8 writers, × of 5",
+        "opening with 8 writers, × of 5",
     ]
     without = not data.is_dir()  # then there is no trace, which has to be said
     assert any("NO TRACE" in note for note in answer["notes"]) == without
