@@ -25,6 +25,7 @@ class Holdings:
         self._kinds: dict[bytes, bool] = {}
         self._records: dict[bytes, FeedRecord] = {}
         self._changed: dict[bytes, tuple[int, Holding]] = {}
+        self._changed_feeds = store.changed_feeds(party)
         self._transaction = -1
         self.version = 1  # not 0, so that a peer announces even that it holds nothing
         self.look()
@@ -35,7 +36,7 @@ class Holdings:
         if now == self._transaction:
             return False
         before, self._transaction = self.version, now
-        for record in self._store.feeds(self._party):
+        for record in self._changed_feeds.take():
             self._note(record)
         return self.version != before
 
