@@ -48,7 +48,7 @@ def capture(party: PartyProcessor) -> Iterator[Captured]:
     party.save()  # separately, so that a waiting writer gets the lock before the rest
     with party.locked() as engine:
         engine.save()
-        states = [lane.state for lane in engine.delivery.lanes.values() if lane.state.position]  # most may be empty
+        states = [lane.state for lane in engine.delivery.lanes.values()]  # also of feeds cut at 0: items refer to them
         lanes = [
             replace(state, segments=state.segments.copy(), voids=list(state.voids), authors=list(state.authors))
             for state in states
