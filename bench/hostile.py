@@ -7,9 +7,9 @@ attack.
     .venv/bin/python bench/hostile.py --json [--quick] [--only branches --only entries]
 
 A party of five members has 1,000 items and 10,000 messages. One editor spends 10 MB in the dearest way known, for each
-surface: control acts, feeds, narrowings, policies, branches of forked feeds, entries that wait for far blocks,
-timeframes that grow with each block, objects, arrays, texts, deletions in texts, messengers, access lists, parents,
-schemas, queries. Measured at an honest owner:
+surface: control acts, feeds, narrowings, policies, ends of its own device, erasures, votes, branches of forked feeds,
+entries that wait for far blocks, timeframes that grow with each block, objects, arrays, texts, deletions in texts,
+messengers, access lists, parents, schemas, queries. Measured at an honest owner:
 
 1. Memory while it receives the blocks, and beyond the usual one while it opens its store, for each byte received.
 2. Opening its store afterwards, × without the attack.
@@ -39,6 +39,9 @@ SURFACES = (
     "feeds",
     "narrowings",
     "policies",
+    "ends",
+    "erasures",
+    "votes",
     "branches",
     "entries",
     "timeframes",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.feed.encoder import Draft
 from antiphon.halo.credentials.claims import (
+    EpochAttestation,
+    Erasure,
     FeedAdmission,
+    FeedEnd,
     FeedKind,
     GroupAdmission,
     MemberAdmission,
     Narrowing,
     Policy,
+    Position,
     Role,
 )
 from antiphon.halo.limits import GIVEN_MAX
@@ -72,9 +77,46 @@ def policies(mallory: Mallory, size: int) -> None:
     mallory.spend(mallory.control, size, acts())
 
 
+def ends(mallory: Mallory, size: int) -> None:
+    """Ends of its own device's feeds that leave all blocks that there are, one block less each time."""
+    device = mallory.member.device
+
+    def acts() -> Iterator[Draft]:
+        for number, _ in enumerate(cycle([0])):
+            cuts = dict.fromkeys(map(bytes, (mallory.control.feed, mallory.data.feed)), (1 << 40) - number)
+            yield mallory.signed(FeedEnd(device.identity, device.key, cuts), number)
+
+    mallory.spend(mallory.control, size, acts())
+
+
+def erasures(mallory: Mallory, size: int) -> None:
+    """Erasures of messages of its own data feed, most of which are not written yet."""
+
+    def acts() -> Iterator[Draft]:
+        for number, _ in enumerate(cycle([0])):
+            positions = tuple(Position(mallory.data.feed, 8 * number + at) for at in range(1, 9))
+            yield mallory.signed(Erasure(positions), number)
+
+    mallory.spend(mallory.control, size, acts())
+
+
+def votes(mallory: Mallory, size: int) -> None:
+    """Attestations by a device that is no attester, for snapshots and geneses that nobody has declared."""
+
+    def acts() -> Iterator[Draft]:
+        for number, pair in enumerate(key_pairs("genesis")):
+            snapshot = bytes(Cid.of(number.to_bytes(8, "big"), DAG_CBOR))
+            yield mallory.signed(EpochAttestation(0, 1, snapshot, bytes(pair.key)), number)
+
+    mallory.spend(mallory.control, size, acts())
+
+
 CONTROL_ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "control acts": control_acts,
     "feeds": feeds,
     "narrowings": narrowings,
     "policies": policies,
+    "ends": ends,
+    "erasures": erasures,
+    "votes": votes,
 }

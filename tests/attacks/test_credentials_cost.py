@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.attacks.work import GROWTH_MAX, calls
+from tests.halo.test_convergence import Script
 
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import FeedEnd, Policy, Role
@@ -143,3 +144,26 @@ def test_a_later_admission_does_not_pay_for_what_came_before(attack: Attack) -> 
         alice.admit(pair_of("newcomer").key, Role.READER)
         work.append(calls(alice.machine.authority.settle))
     assert work[1] <= 1.2 * work[0] + 20
+
+
+def work_beside_ends(count: int) -> int:
+    """Return the work of another's act, after a member has ended its own device so many times, each time later on."""
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    for number in range(count):
+        cuts: dict[bytes, int] = {dave.control.key: 9999 - number}
+        dave.write(FeedEnd(dave.identity.key, dave.device.key, cuts), [dave.identity])
+    machine = script.rehearsal.machine([feed for feed, blocks in script.rehearsal.blocks().items() for _ in blocks])
+    machine.state()
+    alice.narrow(script.actors[2])
+
+    def act() -> None:
+        machine.add(alice.written[machine.length(alice.control.key) :])
+        machine.state()
+
+    return calls(act)
+
+
+def test_ends_of_a_device_cost_others_little() -> None:
+    """Every question about a feed looked at all ends of all devices: 1 MB made a revocation take 58 times as long."""
+    assert work_beside_ends(200) <= 1.5 * work_beside_ends(50)

@@ -75,8 +75,6 @@ def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) ->
     authority = member.machine.authority
     feeds = any(owner.device == claim.device for _, owner in authority.feeds)
     known = any(
-        end.place.sees(act.position) and isinstance(end.claim, FeedEnd) and end.claim.device == claim.device
-        for end in authority.device_ends()
-        if not authority.inherited(end)
+        end.place.sees(act.position) and not authority.inherited(end) for end in authority.device_ends(claim.device)
     )
     return [member.end_device(claim.device, identity)] if feeds and not known else []

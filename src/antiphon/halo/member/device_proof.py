@@ -142,10 +142,8 @@ class _Proof:
 def device_ended(authority: Authority, identity: bytes, device: bytes) -> bool:
     """True if an identity has ended its device, or the device itself has."""
     return any(
-        isinstance(act.claim, FeedEnd)
-        and act.claim.device == device
-        and ends_device(authority, act, act.claim, _owner(identity, device, act))
-        for act in authority.device_ends()
+        isinstance(act.claim, FeedEnd) and ends_device(authority, act, act.claim, _owner(identity, device, act))
+        for act in authority.device_ends(device)
     )
 
 

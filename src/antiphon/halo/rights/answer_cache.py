@@ -23,6 +23,7 @@ class Answers:
 
     __slots__ = (
         "binding",
+        "device_ends",
         "echoes",
         "endings",
         "ends",
@@ -40,6 +41,7 @@ class Answers:
         self.valid: dict[Position, bool] = {}
         self.binding: dict[tuple[NarrowingRun, Stamp | None, int], Binding] = {}
         self.ends: dict[tuple[NarrowingRun, bytes], Ends] = {}
+        self.device_ends: dict[tuple[bytes, bytes, bytes], int] = {}  # by feed, identity and device; until `forget`
         self.echoes: dict[tuple[Position, Position], Cuts | None] = {}
         self.ranked: dict[tuple[bytes, Position, Stamp | None], int] = {}  # endings by older grants
         self.members: dict[tuple[Position, Stamp | None], bool] = {}  # had the opener of a feed a role, by older grants
@@ -97,4 +99,5 @@ class Answers:
 
     def forget(self) -> None:
         self.valid.clear()
+        self.device_ends.clear()
         self.forget_runs()

@@ -48,7 +48,7 @@ from antiphon.halo.rights.feed_ends import ending
 from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_grant
-from antiphon.halo.rights.inheritance import cuts_at, device_cuts, echoed_cuts, hear_echoes
+from antiphon.halo.rights.inheritance import cuts_at, device_end, echoed_cuts, hear_echoes
 from antiphon.halo.rights.kept_narrowings import KeptNarrowings
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
@@ -76,7 +76,7 @@ class Authority:
         self.floors = Floors()
         self._barren = BarrenIndex()
         self.generous = False  # every policy lets editors admit, and copies count: never less than the true rights
-        self._ends: list[Act] = []
+        self._ends: dict[bytes, list[Act]] = {}  # by device
         self.erasures: dict[bytes, list[tuple[Act, int]]] = defaultdict(list)  # by feed: acts and seqs
         self._by_position: dict[Position, Act] = {}
         self._known = Answers()
@@ -101,7 +101,8 @@ class Authority:
         made.forks = defaultdict(dict, {feed: dict(told) for feed, told in self.forks.items()})
         made.erasures = defaultdict(list, {feed: list(acts) for feed, acts in self.erasures.items()})
         made.fork_ends, made._by_position, made._tops = dict(self.fork_ends), dict(self._by_position), dict(self._tops)
-        made._ends, made._fresh, made._untaken = list(self._ends), list(self._fresh), None
+        made._fresh, made._untaken = list(self._fresh), None
+        made._ends = {device: list(acts) for device, acts in self._ends.items()}
         made.mentioned = dict(self.mentioned)
         return made
 
@@ -143,7 +144,7 @@ class Authority:
             elif isinstance(claim, Policy):
                 self._set_policy(act, claim)
             elif isinstance(claim, FeedEnd):
-                self._ends.append(act)
+                self._ends.setdefault(claim.device, []).append(act)
                 self.forget()
             elif isinstance(claim, Equivocated):
                 self.fork(claim.feed, claim.length, act.position)
@@ -352,8 +353,9 @@ class Authority:
         own = self.granted.runs(subject)
         return own if self.parent is None else chain(own, self.parent.runs(subject))
 
-    def device_ends(self) -> Sequence[Act]:
-        return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
+    def device_ends(self, device: bytes) -> Sequence[Act]:
+        own = self._ends.get(device, ())
+        return own if self.parent is None else (*self.parent.device_ends(device), *own)
 
     def echoes(self, narrowing: Act, grant: Act) -> Cuts | None:
         """Return the cuts of this party's feeds by echoes of a narrowing of the parent; None if there is no echo."""
@@ -431,8 +433,8 @@ class Authority:
     def static_end(self, feed: bytes) -> int:
         """Return where a feed ends by its writer's own doing: a fork, or a `FeedEnd` of its identity or device."""
         end = self.fork_ends.get(feed, NO_END)
-        if self.device_ends() and (owner := self.owner(feed)) is not None:
-            end = min(end, *device_cuts(self, feed, owner), NO_END)
+        if (self._ends or self.parent is not None) and (owner := self.owner(feed)) is not None:
+            end = min(end, device_end(self, feed, owner, self._known.device_ends))
         # A party keeps its genesis.
         return max(end, 1) if feed == self.genesis_feed else end
 

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 def ended_feeds(authority: Authority) -> Iterator[bytes]:
     """Yield the feeds that acts end. A device may have a thousand: what is taken is asked once for an identity."""
     taken: dict[bytes, bool] = {}
-    ends = bool(authority.device_ends())
     for feed, owner in authority.feeds:
         identity = owner.identity
         if identity not in taken:
             above = authority.above(identity, None, None)
             taken[identity] = any(any(authority.narrowing_runs(subject)) for subject in above)
-        if (ends or taken[identity] or feed in authority.fork_ends) and authority.has_ended(feed, owner):
+        if (
+            authority.device_ends(owner.device) or taken[identity] or feed in authority.fork_ends
+        ) and authority.has_ended(feed, owner):
             yield feed
 
 

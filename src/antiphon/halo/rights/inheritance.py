@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner, cut_of, expired
 from antiphon.halo.credentials.claims import OWNERS, Cuts, FeedEnd, Narrowing, with_implied
@@ -71,12 +72,22 @@ def cuts_at(authority: Authority, run: NarrowingRun, feed: bytes) -> list[int]:
     return found
 
 
-def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
+def device_end(authority: Authority, feed: bytes, owner: Owner, known: dict[tuple[bytes, bytes, bytes], int]) -> int:
+    """Return the least cut of a feed by a `FeedEnd`. Known ones are cached: a device may be ended ever so often."""
+    if not authority.device_ends(owner.device):
+        return NO_END
+    key = feed, owner.identity, owner.device
+    if key not in known or authority.parent is not None:
+        known[key] = min(_device_cuts(authority, feed, owner), default=NO_END)
+    return known[key]
+
+
+def _device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
     """Yield the cuts of a feed by a `FeedEnd` of its identity or device."""
-    for act in authority.device_ends():
+    for act in authority.device_ends(owner.device):
         claim = act.claim
         assert isinstance(claim, FeedEnd)
-        if owner.device == claim.device and ends_device(authority, act, claim, owner):
+        if ends_device(authority, act, claim, owner):
             length = claim.cuts.get(feed, 0)
             if feed not in claim.cuts and authority.inherited(act):
                 length = max(_echoed_ends(authority, act, feed, owner), default=0)
@@ -85,11 +96,11 @@ def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int
 
 def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) -> Iterator[int]:
     """Yield the cuts of echoes by the identity; the device's own echo does not count, for it may be stolen."""
-    for act in authority.device_ends():
+    for act in authority.device_ends(owner.device):
         claim = act.claim
         assert isinstance(claim, FeedEnd)
         again = not authority.inherited(act) and act.place.sees(ended.position) and owner.identity in act.signers
-        if again and owner.device == claim.device and ends_device(authority, act, claim, owner):
+        if again and ends_device(authority, act, claim, owner):
             yield claim.cuts.get(feed, 0)
 
 
