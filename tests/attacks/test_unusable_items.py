@@ -20,6 +20,7 @@ from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
 from antiphon.model.text import edges
 from antiphon.model.text.runs import Run
+from antiphon.model.text.siblings import Child
 from antiphon.testing.peers import Peer, Peers
 
 SIBLINGS = 3000
@@ -88,7 +89,7 @@ def test_a_text_with_a_spine_takes_steps_in_proportion_and_is_edited_on(
 ) -> None:
     steps = 0
 
-    def counted(run: Run, left: bool) -> Run | None:
+    def counted(run: Run, left: bool) -> Child | None:
         nonlocal steps
         steps += 1
         return outer(run, left)

@@ -53,7 +53,7 @@ def tags(*messages: str) -> list[Tags[bytes]]:
     """Return the encoded tags of the fields of some message types, as the schemas number them.
 
     Modules call this when they are imported. So a field's number is written in its schema alone. Fields that hold
-    floating-point numbers, or several integers, are not supported: no code handles them by hand.
+    floating-point numbers are not supported: no code handles them by hand.
 
     >>> (name,) = tags("Name")
     >>> name.feed, name.lamport, name.seq
@@ -61,7 +61,12 @@ def tags(*messages: str) -> list[Tags[bytes]]:
     """
     types = {name: found for schema in _SCHEMAS for name, found in schema.DESCRIPTOR.message_types_by_name.items()}
     known = [types[message].fields for message in messages]
-    return [Tags({one.name: varint(one.number << 3 | (one.type in _SIZED) << 1) for one in fields}) for fields in known]
+    return [Tags({one.name: varint(one.number << 3 | _is_sized(one) << 1) for one in fields}) for fields in known]
+
+
+def _is_sized(one: FieldDescriptor) -> bool:
+    """True if the length of a field's content is written. Several integers are packed into one content."""
+    return one.type in _SIZED or bool(one.is_repeated)
 
 
 def tag_numbers(*messages: str) -> list[Tags[int]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.model.text.sequences import in_order, open_all, runs_by_clock
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
@@ -14,7 +15,7 @@ from antiphon.core.v1 import text_pb2
 from antiphon.model.text.codec import Anchor, decode, read_mark_value
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
-from antiphon.model.text.runs import OFFSET_BITS, in_order
+from antiphon.model.text.runs import OFFSET_BITS
 from antiphon.testing.model_laws import run_model_tests
 
 TEXT = TextModel()
@@ -228,8 +229,9 @@ class World:
 
 def check_structure(state: TextState) -> None:
     """What the runs and leaves promise each other."""
+    open_all(state)
     in_document = list(state.runs())
-    assert in_document == list(in_order(state.root))
+    assert in_document == in_order(state)
     leaf = state.head
     shown = 0
     while leaf is not None:
@@ -240,12 +242,13 @@ def check_structure(state: TextState) -> None:
         leaf = leaf.after  # type: ignore[assignment]
     assert shown == state.length
     for writer in state.writers.values():
-        starts = [run.start for run in writer.runs]
-        assert all(writer.runs.at(run.start) is run for run in writer.runs)
-        ends = [run.end for run in writer.runs]
+        runs = runs_by_clock(writer)
+        starts = [run.start for run in runs]
+        assert all(writer.runs.at(run.start) is run for run in runs)
+        ends = [run.end for run in runs]
         assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
         assert not ends or (writer.last == ends[-1] < writer.floor)
-        assert all(run.text is None or len(run.text) == run.length for run in writer.runs)
+        assert all(run.text is None or len(run.text) == run.length for run in runs)
         assert all(low >= writer.floor for low, _ in writer.doomed)
     assert sum(len(writer.runs) for writer in state.writers.values()) == len(in_document) - 1
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given, settings, strategies as st
-from tests.model.text.test_fugue import put
+from tests.model.text.sequences import in_order, open_all, put, runs_by_clock
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
@@ -18,7 +17,8 @@ from antiphon.model.text.edges import end_of
 from antiphon.model.text.fugue import BURIED_MIN, Sequence
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
-from antiphon.model.text.runs import LAMPORT, Run, Writer, in_order
+from antiphon.model.text.runs import LAMPORT, Run, Writer
+from antiphon.model.text.siblings import Child, outermost
 from antiphon.model.text.snapshot_reader import decode
 from antiphon.model.text.snapshot_writer import encode
 
@@ -27,20 +27,21 @@ TEXT = TextModel()
 Names = list[tuple[bytes, int]]
 
 
-def walked(run: Run, left: bool) -> Run:
-    while run.lefts if left else run.rights:
-        run = run.lefts[0] if left else run.rights[-1]  # type: ignore[index]
+def walked(sequence: Sequence, run: Run, left: bool) -> Run:
+    while (further := outermost(run.lefts if left else run.rights, left)) is not None:
+        run = sequence.run(further)
     return run
 
 
 def check(sequence: Sequence) -> None:
-    assert list(sequence.runs()) == list(in_order(sequence.root))
+    open_all(sequence)
+    assert list(sequence.runs()) == in_order(sequence)
     for run in sequence.runs():
         for left, edge in ((True, run.left_edge), (False, run.right_edge)):
             if edge is not None:
-                assert edge.end is walked(run, left)
+                assert edge.end == walked(sequence, run, left).name
                 further = edges._outer(run, left)
-                assert further is None or edges._edge(further, left) is edge
+                assert further is None or edges._edge(sequence.run(further), left) is edge
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 60), st.booleans())
@@ -56,7 +57,7 @@ def test_the_document_is_the_tree_however_edges_are_named_and_taken_over(
         put(sequence, feed, lamport * LAMPORT, text, parent, left=parent is not None and chance.random() < 0.5)
         names += [(feed, lamport * LAMPORT + at) for at in range(len(text))]
         if chance.random() < 0.3:
-            end_of(chance.choice(list(sequence.runs())), chance.random() < 0.5)
+            end_of(sequence, chance.choice(list(sequence.runs())), chance.random() < 0.5)
         if chance.random() < 0.1:
             sequence = decode(encode(sequence))
     check(sequence)
@@ -70,7 +71,7 @@ def test_insertions_all_along_a_spine_take_steps_in_proportion(
     """Each of them lies beyond all that hangs further down the spine, which was walked along each time."""
     steps: Counter[int] = Counter()
 
-    def counted(run: Run, side: bool) -> Run | None:
+    def counted(run: Run, side: bool) -> Child | None:
         steps[size] += 1
         return outer(run, side)
 
@@ -104,10 +105,9 @@ def test_a_run_is_added_in_the_middle_of_many() -> None:
         put(sequence, FEEDS[1], (2 + nth) * LAMPORT, "y", (FEEDS[0], LAMPORT + nth))
     writer = sequence.writer(FEEDS[0])
     assert len(writer.runs) == 3 * BLOCK_MAX
-    assert [run.start for run in writer.runs] == [LAMPORT + nth for nth in range(3 * BLOCK_MAX)]
-    runs = list(writer.runs)
-    for before, run in pairwise(runs):
-        assert writer.runs.before(run) is before
+    runs = runs_by_clock(writer)
+    assert [run.start for run in runs] == [LAMPORT + nth for nth in range(3 * BLOCK_MAX)]
+    for run in runs:
         assert writer.runs.at(run.start) is run
     assert list(writer.runs.since(LAMPORT + 1500)) == runs[1500:]
     check(sequence)

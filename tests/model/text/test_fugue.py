@@ -5,24 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.model.text.sequences import put
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.fugue import Sequence
-from antiphon.model.text.runs import HOLE, LAMPORT, LEAF_MAX, RUN_MAX, Run, Unit, Writer, next_to
+from antiphon.model.text.leaves import LEAF_MAX, next_to
+from antiphon.model.text.runs import HOLE, LAMPORT, RUN_MAX, Run, Unit, Writer
 
 ALICE, BOB = b"a" * 32, b"b" * 32
-
-
-def put(
-    sequence: Sequence, feed: bytes, clock: int, text: str, parent: tuple[bytes, int] | None, *, left: bool = False
-) -> None:
-    writer = sequence.writer(feed)
-    unit = Unit(writer, clock, len(text), text, None)
-    if parent is not None:
-        unit.above, unit.above_clock = sequence.writer(parent[0]), parent[1]
-    unit.left = left
-    sequence.insert(unit)
-    writer.raise_floor(clock + len(text))
 
 
 def text_of(sequence: Sequence) -> str:
@@ -100,7 +90,7 @@ def test_leaves_stay_small_and_positions_agree_with_the_text() -> None:
     text = text_of(sequence)
     leaf = sequence.head
     while leaf.after is not None:
-        assert 0 < len(leaf.runs) <= LEAF_MAX
+        assert 0 < len(leaf.open()) <= LEAF_MAX
         leaf = leaf.after
     for index in chance.sample(range(len(text)), 200):
         run, at = sequence.find(index)

@@ -6,12 +6,18 @@ model            `TextModel`: commands, reading, cursors, and the model interfac
 fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, positions
 orphans          where insertions are shown whose parent is not here
 edges            the first and the last run of a subtree, without walking down to it
+leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile text are packed
+packed_runs      the runs of a leaf as bytes
 clock_order      `ClockOrder`: the runs of one writer by clock
-runs             runs of elements, and leaves of runs, in which a sequence is stored
+runs             runs of elements, in which a sequence is stored
+siblings         the children of an element, by name
 marks            `TextState`: a sequence and its formatting
+copies           the elements that undo brought back, and what they are copies of
 codec            mutations as protobuf, with all checks that need no state
 snapshot_writer  the canonical snapshot, in columns
 snapshot_reader  a text from its snapshot, with all checks
+snapshot_columns the columns of one writer in a snapshot, divided into runs
+snapshot_tree    the tree of a text from those columns
 undo             the mutations that undo one message
 yjs              texts in the format of Yjs, out and in
 

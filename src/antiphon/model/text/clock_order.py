@@ -1,32 +1,44 @@
-"""`ClockOrder`: the runs of one writer by clock, in blocks, so that it is cheap to add one in the middle of many."""
+"""`ClockOrder`: the runs of one writer by clock, in blocks, so that it is cheap to add one in the middle of many.
+
+In the place of a run whose leaf is packed there is the leaf, and the clocks of such a block are an array.
+"""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from antiphon.model.text.runs import Run
+    from antiphon.model.text.leaves import Leaf
+    from antiphon.model.text.runs import Run, Writer
 
 BLOCK_MAX = 1024  # runs in a block
+GROUP_MAX = 16  # blocks that are read at once
+Clocks: TypeAlias = "list[int] | array[int]"
+
+
+def compact(numbers: list[int], code: str = "Q") -> Clocks:
+    """Return numbers as an array; as a list if any is too large for one."""
+    try:
+        return array(code, numbers)
+    except OverflowError:
+        return numbers
 
 
 class ClockOrder:
     """Runs with ascending clocks that do not overlap."""
 
-    __slots__ = ("_blocks", "_firsts", "_starts", "last")
+    __slots__ = ("_blocks", "_firsts", "_lengths", "_starts", "last")
 
     def __init__(self) -> None:
-        self._blocks: list[list[Run]] = [[]]
-        self._starts: list[list[int]] = [[]]  # for each block: the first clocks of its runs
+        self._blocks: list[list[Run | Leaf]] = [[]]
+        self._starts: list[Clocks] = [[]]  # for each block: the first clocks of its runs
+        self._lengths: list[Clocks | None] = [None]  # for each block: the lengths of its packed runs, if it has any
         self._firsts: list[int] = [-1]  # for each block: a clock up to its first run, and after the block before
-        self.last: Run | None = None
-
-    def __iter__(self) -> Iterator[Run]:
-        for block in self._blocks:
-            yield from block
+        self.last: Run | None = None  # None also if it is packed
 
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
@@ -34,19 +46,24 @@ class ClockOrder:
     def counts(self) -> list[array[int]]:
         """Return for each block, and each of its runs, the number of elements before the run."""
         found, count = [], 0
-        for block in self._blocks:
+        for block, lengths in zip(self._blocks, self._lengths, strict=True):
             counts = array("Q")
-            for run in block:
+            for at, run in enumerate(block):
                 counts.append(count)
-                count += run.length
+                count += run.length or (lengths[at] if lengths else 0)
             found.append(counts)
         return found
 
     def ordinal(self, clock: int, counts: list[array[int]]) -> int:
-        """Return the number of elements before the one with a clock, by `counts`."""
+        """Return the number of elements before the first or last one of a run, which has this clock, by `counts`."""
         block, at = self._locate(clock)
-        run = self._blocks[block][at]
-        return counts[block][at] + (clock - run.start) // run.stride
+        if clock == self._starts[block][at]:
+            return counts[block][at]
+        return counts[block][at] + self._length(block, at) - 1
+
+    def _length(self, block: int, at: int) -> int:
+        lengths = self._lengths[block]
+        return self._blocks[block][at].length or (lengths[at] if lengths else 0)
 
     def _locate(self, clock: int) -> tuple[int, int]:
         """Return the block and the index of the last run that begins at a clock or before; index -1 if none does."""
@@ -54,39 +71,55 @@ class ClockOrder:
         return block, bisect_right(self._starts[block], clock) - 1
 
     def at(self, clock: int) -> Run | None:
-        """Return the last run that begins at a clock or before."""
+        """Return the last run that begins at a clock or before. Its leaf is opened."""
         block, at = self._locate(clock)
-        return self._blocks[block][at] if at >= 0 else None
+        return self._run(block, at) if at >= 0 else None
+
+    def _run(self, block: int, at: int) -> Run:
+        found = self._blocks[block][at]
+        if not found.length:  # a leaf
+            found.open()  # type: ignore[union-attr]
+            found = self._blocks[block][at]
+        return found  # type: ignore[return-value]
 
     def since(self, clock: int) -> Iterator[Run]:
-        """Yield the last run that begins at a clock or before, and all later ones. Collect them before changing any."""
+        """Yield the last run that begins at a clock or before, and all later ones. Their leaves are opened.
+
+        Meanwhile, runs may be changed and packed, but none added.
+        """
         block, at = self._locate(clock)
         at = max(at, 0)
         while block < len(self._blocks):
-            runs = self._blocks[block]
-            for place in range(at, len(runs)):
-                yield runs[place]
+            for place in range(at, len(self._blocks[block])):
+                yield self._run(block, place)
             block, at = block + 1, 0
 
-    def begin_after(self, run: Run, following: Run, start: int) -> bool:
-        """Let a run that follows another one begin at another clock; False, without effect, if it does not follow."""
-        block, at = self._locate(run.start)
-        at += 1
-        if at == len(self._blocks[block]):
-            block, at = block + 1, 0
-        if block == len(self._blocks) or self._blocks[block][at] is not following:
-            return False
-        self._starts[block][at] = following.start = start
-        if not at:
-            self._firsts[block] = start
-        return True
+    def groups(self, writer: Writer) -> Iterator[list[Run]]:
+        """Yield all runs, of some blocks at a time. Those that are packed are copies, and remain packed."""
+        for first in range(0, len(self._blocks), GROUP_MAX):
+            end = min(first + GROUP_MAX, len(self._blocks))
+            found = [one for block in self._blocks[first:end] for one in block]
+            leaves: set[Any] = {one for one in found if not one.length}
+            if leaves:
+                low, high = self._starts[first][0], self._starts[end - 1][-1]
+                copies = {
+                    run.start: run
+                    for leaf in leaves
+                    for run in leaf.copies()
+                    if run.writer is writer and low <= run.start <= high
+                }
+                starts = chain.from_iterable(self._starts[first:end])
+                found = [one if one.length else copies[start] for one, start in zip(found, starts, strict=True)]
+            yield found  # type: ignore[misc]
 
-    def before(self, run: Run) -> Run | None:
-        """Return the run before another one."""
-        block, at = self._locate(run.start)
-        if at > 0:
-            return self._blocks[block][at - 1]
-        return self._blocks[block - 1][-1] if block else None
+    def load(self, starts: list[int], lengths: list[int], leaves: list[Leaf]) -> None:
+        """Add a block of packed runs after all others."""
+        if not self._blocks[0]:
+            self._blocks, self._starts, self._lengths, self._firsts = [], [], [], []
+        self._firsts.append(starts[0] if self._blocks else -1)
+        self._blocks.append([*leaves])
+        self._starts.append(compact(starts))
+        self._lengths.append(compact(lengths, "I"))
 
     def append(self, run: Run) -> None:
         """Add a run after all others."""
@@ -95,30 +128,62 @@ class ClockOrder:
             block = []
             self._blocks.append(block)
             self._starts.append([])
+            self._lengths.append(None)
             self._firsts.append(run.start)
-        block.append(run)
-        self._starts[-1].append(run.start)
+        self._add(len(self._blocks) - 1, len(block), run)
         self.last = run
 
     def insert(self, run: Run) -> None:
         """Add a run at its place."""
-        if self.last is None or run.start > self.last.start:
+        starts = self._starts[-1]
+        if not starts or run.start > starts[-1]:
             self.append(run)
             return
         block, at = self._locate(run.start)
-        runs, starts = self._blocks[block], self._starts[block]
-        runs.insert(at + 1, run)
-        starts.insert(at + 1, run.start)
-        if len(runs) > BLOCK_MAX:
-            half = len(runs) // 2
-            self._blocks.insert(block + 1, runs[half:])
-            self._starts.insert(block + 1, starts[half:])
-            self._firsts.insert(block + 1, starts[half])
-            del runs[half:], starts[half:]
+        self._add(block, at + 1, run)
+        if len(self._blocks[block]) > BLOCK_MAX:
+            self._halve(block)
 
-    def begin(self, run: Run, start: int) -> None:
-        """Let a run begin at another clock, between the same neighbours."""
+    def _add(self, block: int, at: int, run: Run) -> None:
+        self._blocks[block].insert(at, run)
+        try:
+            self._starts[block].insert(at, run.start)
+        except OverflowError:
+            starts = self._starts[block]
+            self._starts[block] = [*starts[:at], run.start, *starts[at:]]
+        lengths = self._lengths[block]
+        if lengths is not None:
+            lengths.insert(at, 0)
+
+    def _halve(self, block: int) -> None:
+        runs, starts, lengths = self._blocks[block], self._starts[block], self._lengths[block]
+        half = len(runs) // 2
+        self._blocks.insert(block + 1, runs[half:])
+        self._starts.insert(block + 1, starts[half:])
+        self._lengths.insert(block + 1, None if lengths is None else lengths[half:])
+        self._firsts.insert(block + 1, starts[half])
+        del runs[half:], starts[half:]
+        if lengths is not None:
+            del lengths[half:]
+
+    def pack(self, run: Run, leaf: Leaf) -> None:
+        """Put a leaf into the place of a run."""
         block, at = self._locate(run.start)
-        self._starts[block][at] = run.start = start
-        if not at and block:
-            self._firsts[block] = start
+        lengths = self._lengths[block]
+        if lengths is None:
+            lengths = self._lengths[block] = array("I", [0]) * len(self._blocks[block])
+            self._starts[block] = compact(list(self._starts[block]))
+        try:
+            lengths[at] = run.length
+        except OverflowError:
+            self._lengths[block] = [*lengths[:at], run.length, *lengths[at + 1 :]]
+        self._blocks[block][at] = leaf
+        if run is self.last:
+            self.last = None
+
+    def open(self, run: Run) -> None:
+        """Put a run back into its place."""
+        block, at = self._locate(run.start)
+        self._blocks[block][at] = run
+        if block == len(self._blocks) - 1 and at == len(self._blocks[block]) - 1:
+            self.last = run

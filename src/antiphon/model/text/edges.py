@@ -6,81 +6,104 @@ walked along. From then on its runs refer to one `Edge`, which knows where it en
 then one of the two parts gets another name, and the shorter one does. So a run is named again at most as often as its
 edge halves. Honest texts have next to no named edges.
 
-A run that has an edge shares it with all runs further along the edge.
+A run that has an edge shares it with all runs further along the edge. Walks pack the leaves that they leave behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
+from antiphon.model.text.leaves import Leaves
 from antiphon.model.text.runs import Edge, Run
+from antiphon.model.text.siblings import Child, outermost
 
-Above = Callable[[Run], Run | None]  # returns the parent of a run; None above the root
+
+class Tree(Protocol):
+    """The tree that runs belong to."""
+
+    leaves: Leaves
+
+    def run(self, name: Child) -> Run:
+        """Return a run by its name."""
+
+    def above(self, run: Run) -> Run | None:
+        """Return the parent of a run; None above the root."""
 
 
-def end_of(run: Run, left: bool) -> Run:
+def end_of(tree: Tree, run: Run, left: bool) -> Run:
     """Return the first run of the left children of a run and of everything below them, or the last of the right ones.
 
     It is the run itself if it has no such children.
     """
     edge = _edge(run, left)
     if edge is not None:
-        return edge.end
-    walked = []
+        return tree.run(edge.end)
+    walked: list[Child] = []
     there = run
     while (further := _outer(there, left)) is not None:
-        walked.append(there)
-        there = further
+        walked.append(there.name)
+        there = tree.run(further)
         edge = _edge(there, left)
         if edge is not None:
             break
+        tree.leaves.tidy(there.leaf)
     if not walked:
         return run
     if edge is None:
-        edge = Edge(there)
-        walked.append(there)
-    _name(walked, left, edge)
-    return edge.end
+        edge = Edge(there.name)
+        walked.append(edge.end)
+    _name(tree, walked, left, edge)
+    return tree.run(edge.end)
 
 
-def hang_outside(run: Run, parent: Run, before: Run | None, above: Above) -> None:
-    """Continue the edge of a parent with a new child, which takes the place of the outermost child `before` if any."""
+def hang_outside(tree: Tree, run: Run, parent: Run, before: Child | None) -> None:
+    """Continue the edge of a parent with a new child, which takes the place of the outermost child `before` if any.
+
+    The leaf of the parent is pinned.
+    """
     left = run.left
     edge = _edge(parent, left)
     if edge is None:
         return
     if before is None:
-        edge.end = run
+        edge.end = run.name
     else:
-        upper, lower = [parent], [before]
+        top, low = parent, tree.run(before)
+        upper, lower = [top.name], [before]
         while True:
-            higher = above(upper[-1]) if upper[-1].left is left else None
+            higher = tree.above(top) if top.left is left else None
             if higher is None or _edge(higher, left) is not edge:
-                _name(upper, left, Edge(run))
+                _name(tree, upper, left, Edge(run.name))
                 break
-            upper.append(higher)
-            further = _outer(lower[-1], left)
+            top = higher
+            upper.append(top.name)
+            further = _outer(low, left)
             if further is None:
-                _name(lower, left, Edge(edge.end))
-                edge.end = run
+                _name(tree, lower, left, Edge(edge.end))
+                edge.end = run.name
                 break
+            low = tree.run(further)
             lower.append(further)
-    _name([run], left, _edge(parent, left))
+            tree.leaves.tidy(top.leaf, low.leaf)
+    _set(run, left, _edge(parent, left))
 
 
 def _edge(run: Run, left: bool) -> Edge | None:
     return run.left_edge if left else run.right_edge
 
 
-def _outer(run: Run, left: bool) -> Run | None:
+def _outer(run: Run, left: bool) -> Child | None:
+    return outermost(run.lefts if left else run.rights, left)
+
+
+def _name(tree: Tree, names: list[Child], left: bool, edge: Edge) -> None:
+    for name in names:
+        _set(tree.run(name), left, edge)
+        tree.leaves.tidy()
+
+
+def _set(run: Run, left: bool, edge: Edge | None) -> None:
     if left:
-        return run.lefts[0] if run.lefts else None
-    return run.rights[-1] if run.rights else None
-
-
-def _name(runs: list[Run], left: bool, edge: Edge | None) -> None:
-    for run in runs:
-        if left:
-            run.left_edge = edge
-        else:
-            run.right_edge = edge
+        run.left_edge = edge
+    else:
+        run.right_edge = edge

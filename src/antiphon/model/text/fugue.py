@@ -8,28 +8,27 @@ effect: an insertion waits for its parent, and a deletion of elements that have 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence as Ranges
+from collections.abc import Iterable, Iterator, Sequence as Ranges
 from itertools import takewhile
 from sys import intern
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.edges import end_of, hang_outside
+from antiphon.model.text.leaves import LEAF_MAX, Leaf, Leaves, next_to
 from antiphon.model.text.runs import (
     HOLE,
     LAMPORT,
-    LEAF_MAX,
     OFFSET_BITS,
     RUN_MAX,
-    Leaf,
     Run,
     Unit,
     Writer,
     high_of,
     low_of,
-    next_to,
     some_text,
     unit_start,
 )
+from antiphon.model.text.siblings import Child, next_child, outermost, with_child
 
 BURIED_MIN = 16  # runs that a range of a deletion visits; a range that visits as many is not visited again
 _NOBODY = Writer(b"")
@@ -38,12 +37,13 @@ _NOBODY = Writer(b"")
 class Sequence:
     """Writers, and their runs in the order of the document, after a root that is no element."""
 
-    __slots__ = ("cursor", "cursor_start", "head", "length", "orphans", "root", "writers")
+    __slots__ = ("cursor", "cursor_start", "head", "leaves", "length", "orphans", "root", "writers")
 
     def __init__(self) -> None:
         self.writers: dict[bytes, Writer] = {}
         self.root = Run(_NOBODY, -1, 0, None, None, None, 0, False)
-        self.head = self.root.leaf = Leaf()
+        self.leaves = Leaves(_NOBODY)
+        self.head = self.root.leaf = Leaf(self.leaves)
         self.head.runs.append(self.root)
         self.length = 0  # length of the text shown
         self.orphans = 0  # insertions that wait for their parents
@@ -55,7 +55,17 @@ class Sequence:
         writer = self.writers.get(feed)
         if writer is None:
             writer = self.writers[feed] = Writer(feed)
+            self.leaves.add_writer(writer)
         return writer
+
+    def run(self, name: Child) -> Run:
+        """Return a run by its name. Its leaf is opened."""
+        feed, clock = name
+        if not feed:
+            return self.root
+        found = self.writers[feed].runs.at(clock)
+        assert found is not None
+        return found
 
     # -- insertion
 
@@ -63,7 +73,7 @@ class Sequence:
         """Append one typed character to its writer's last run. False, without effect, if more is needed."""
         if writer.last != parent or writer.units or writer.doomed or writer.waiting:
             return False
-        run = writer.runs.last
+        run = writer.runs.last or writer.runs.at(parent)
         assert run is not None
         if run.rights or run.text is None or run.item is not None or run.length >= RUN_MAX:
             return False
@@ -142,8 +152,6 @@ class Sequence:
                 size = min(step, count - begin)
                 part = None if text is None else some_text(text[begin : begin + size])
                 if left or not may_extend or not self._extend(writer, parent, clock, size, part):
-                    if above_clock == parent.start:
-                        above_clock = parent.start  # one number in memory for both
                     if size == 1 and part is not None:
                         part = intern(part)
                     run = Run(writer, clock, size, part, unit.item, above, above_clock, left)
@@ -177,27 +185,26 @@ class Sequence:
 
     def _hang(self, run: Run, parent: Run) -> None:
         """Insert a run among the children of its parent, and into the document."""
-        if run.left:
-            siblings = parent.lefts or []
-            at = bisect_left(siblings, run.key, key=_key) if siblings else 0
-            there = end_of(siblings[at], True) if at < len(siblings) else parent
-            if at == 0 and parent.left_edge is not None:
-                hang_outside(run, parent, siblings[0] if siblings else None, self._above)
+        left, siblings = run.left, parent.lefts if run.left else parent.rights
+        there, name = parent, run.name
+        self.leaves.pinned = (parent.leaf,)
+        if siblings is not None:
+            beside = next_child(siblings, name, 1 if left else -1)
+            if beside is not None:
+                there = end_of(self, self.run(beside), left)
+        if parent.left_edge is not None if left else parent.right_edge is not None:
+            before = outermost(siblings, left)
+            if before is None or (name < before) is left:
+                self.leaves.pinned = (parent.leaf, there.leaf)
+                hang_outside(self, run, parent, before)
+        self.leaves.pinned = ()
+        if left:
+            parent.lefts = with_child(siblings, name)
         else:
-            siblings = parent.rights or []
-            at = bisect_left(siblings, run.key, key=_key) if siblings else 0
-            there = end_of(siblings[at - 1], False) if at else parent
-            if at == len(siblings) and parent.right_edge is not None:
-                hang_outside(run, parent, siblings[-1] if siblings else None, self._above)
-        if siblings:
-            siblings.insert(at, run)
-        elif run.left:
-            parent.lefts = [run]  # a list without room for more, as most children have no siblings
-        else:
-            parent.rights = [run]
-        self._place(run, there, 0 if run.left else 1)
+            parent.rights = with_child(siblings, name)
+        self._place(run, there, 0 if left else 1)
 
-    def _above(self, run: Run) -> Run | None:
+    def above(self, run: Run) -> Run | None:
         """Return the parent of a run; None above the root."""
         if run.above is None:
             return None if run is self.root else self.root
@@ -228,15 +235,15 @@ class Sequence:
         right = Run(writer, start, run.length - at, None, run.item, writer, above, False)
         right.stride = run.stride
         right.rights = run.rights
-        run.rights = [right]
+        run.rights = (right.name,)
         run.length = at
         if text is not None:
             right.text = some_text(text[at:])
             run.text = some_text(text[:at])
         if run.right_edge is not None:
             right.right_edge = run.right_edge
-            if right.right_edge.end is run:
-                right.right_edge.end = right
+            if right.right_edge.end == run.name:
+                right.right_edge.end = right.name
         writer.runs.insert(right)
         leaf = right.leaf = run.leaf
         runs = leaf.runs
@@ -269,14 +276,16 @@ class Sequence:
 
     def _delete_range(self, writer: Writer, first: int, last: int) -> int:
         """Delete the elements in a range that have arrived; return the number of runs that were visited."""
-        visited = 1
+        visited = 0
+        runs: Iterable[Run]
         only = writer.runs.at(first)
         if only is not None and last <= only.start + (only.length - 1) * only.stride:
             runs = [only]  # as for most deletions
         else:
-            runs = list(takewhile(lambda run: run.start <= last, writer.runs.since(first)))
-            visited = len(runs)
+            runs = takewhile(lambda run: run.start <= last, writer.runs.since(first))
+            visited = 0
         for run in runs:
+            visited += 1
             if run.text is None:
                 continue
             start, stride = run.start, run.stride
@@ -284,6 +293,7 @@ class Sequence:
             high = min((last - start) // stride + 1, run.length)
             if low < high:
                 self._hide(run, low, high)
+                self.leaves.tidy()
         return visited
 
     def _delete_waiting(self, writer: Writer, ranges: Ranges[tuple[int, int]]) -> int:
@@ -322,7 +332,7 @@ class Sequence:
             leaf = leaf.after
         self.cursor, self.cursor_start = leaf, start
         rest = index - start
-        for run in leaf.runs:
+        for run in leaf.open():
             text = run.text
             if text is not None:
                 count = len(text) if text.isascii() else len(text) - text.count(HOLE)
@@ -337,7 +347,7 @@ class Sequence:
         while leaf.after is not None:
             leaf = leaf.after
         self.cursor, self.cursor_start = leaf, self.length - leaf.shown
-        return leaf.runs[-1]
+        return leaf.open()[-1]
 
     def gap(self, index: int) -> tuple[Run, bool, int]:
         """Return the parent for an insertion at a position: its run, True for a left child, and its index in the run.
@@ -369,12 +379,8 @@ class Sequence:
         return count
 
     def runs(self) -> Iterator[Run]:
-        """Yield all runs in the order of the document, the root first."""
+        """Yield all runs in the order of the document, the root first. Those that are packed are copies."""
         leaf: Leaf | None = self.head
         while leaf is not None:
-            yield from leaf.runs
+            yield from leaf.copies()
             leaf = leaf.after
-
-
-def _key(run: Run) -> tuple[bytes, int]:
-    return run.key

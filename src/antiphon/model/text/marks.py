@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import Anchor, Insert, Mark
+from antiphon.model.text.copies import Copies
 from antiphon.model.text.fugue import Sequence
-from antiphon.model.text.runs import HOLE, Leaf
+from antiphon.model.text.leaves import Leaf
+from antiphon.model.text.runs import HOLE
 
 SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
 
@@ -49,19 +51,22 @@ class TextState(Sequence):
         self.marks: dict[tuple[str, Anchor, Anchor], KeptMark] = {}
         self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
         self.missing: dict[bytes, int] = {}  # in such a copy, by feed: the greatest clock of a missing element
-        self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # by feed and element: the clock of its copy
+        self.copies: dict[bytes, Copies] = {}
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
         """Record the copies that a feed's undo made, so that undoing the original insertion deletes them too.
 
         Each feed has its own entries, and only its undo reads them, so no writer can damage those of another.
         """
-        copies = self.copies.setdefault(feed, {})
+        copies = self.copies.setdefault(feed, Copies())
         clock = insert.start
         for original, first, last in insert.revived:
-            for old in range(first, last + 1):
-                copies.setdefault((original, old), clock)
-                clock += 1
+            copies.add(clock, original, first, last)
+            clock += last - first + 1
+
+    def copies_of(self, feed: bytes) -> dict[tuple[bytes, int], int]:
+        """Return the copies that a feed's undo made: by element, the clock of its copy."""
+        return self.copies[feed].by_original() if feed in self.copies else {}
 
     def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
         """Add a mark, the `nth` of its message, unless a later one has the same name and anchors."""
@@ -83,7 +88,7 @@ class Places:
         count = 0
         while leaf is not None:
             self._before[leaf] = count
-            count += sum(run.length for run in leaf.runs) if among_all else leaf.shown
+            count += sum(run.length for run in leaf.copies()) if among_all else leaf.shown
             leaf = leaf.after
         self.length = count
 
@@ -116,6 +121,7 @@ def segments(state: TextState, names: Iterable[str] | None = None, *, among_all:
         if wanted is not None and covering.mark.name not in wanted:
             continue
         start, stop = places.of(covering.mark.start), places.of(covering.mark.end)
+        state.leaves.tidy()
         if start is not None and stop is not None and start < stop:
             events += [(start, True, covering), (stop, False, covering)]
     events.sort(key=lambda event: event[0])

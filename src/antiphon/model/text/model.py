@@ -64,9 +64,14 @@ class TextModel(Model[TextState]):
 
     def apply(self, state: TextState, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
         self._apply(state, mutation, stamp, void=void)
+        leaves = state.leaves
+        leaves.messages += 1
+        if len(leaves.open) > leaves.limit:
+            leaves.tidy()
         if state.copy is not None and (copy := current_copy(state, stamp.feed)) is not None:
             self._apply(copy, mutation, stamp, void=void)
             place_orphans(state, copy)
+            copy.leaves.tidy()
 
     def _apply(self, state: TextState, mutation: bytes, stamp: Stamp, *, void: bool) -> None:
         if len(mutation) <= QUICK_SIZE_MAX and not void and self._apply_quickly(state, mutation, stamp):
@@ -375,8 +380,9 @@ def shown(state: TextState, start: int, stop: int) -> Iterator[tuple[Run, int, i
     if not run.shown_until(low):
         low = 0
     rest = stop - start
-    at = run.leaf.runs.index(run)
     leaf = run.leaf
+    runs = leaf.runs
+    at = runs.index(run)
     while True:
         if run.text is not None:
             before = run.shown_until(low)
@@ -388,7 +394,8 @@ def shown(state: TextState, start: int, stop: int) -> Iterator[tuple[Run, int, i
                 return
         low = 0
         at += 1
-        if at == len(leaf.runs):
+        if at == len(runs):
             assert leaf.after is not None
             leaf, at = leaf.after, 0
-        run = leaf.runs[at]
+            runs = leaf.copies()
+        run = runs[at]

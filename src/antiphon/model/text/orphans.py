@@ -57,6 +57,8 @@ def _adopt(state: TextState, copy: TextState) -> None:
                 copy.missing[feed] = max(clock, copy.missing.get(feed, clock))
                 copy.insert(_stand_in(state, writer, clock))
     assert not copy.orphans
+    state.leaves.tidy()
+    copy.leaves.tidy()
 
 
 def _waits(writer: Writer, clock: int) -> bool:

@@ -1,4 +1,4 @@
-"""Runs of elements, and leaves of runs in the order of the document. A sequence is stored in them.
+"""Runs of elements, in which a sequence is stored.
 
 A run is a series of one writer's elements, each the right child of the one before. Its clocks ascend by one stride: 1
 inside a message, a whole lamport or more between keystrokes. Its text has a character for each element, and the
@@ -8,16 +8,20 @@ character of a deleted one is a hole. So a deletion splits nothing, and costs ab
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 from antiphon.model.text.clock_order import ClockOrder
+from antiphon.model.text.siblings import Child, Siblings
+
+if TYPE_CHECKING:
+    from antiphon.model.text.leaves import Leaf
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
 LAMPORT = 1 << OFFSET_BITS  # one lamport, in clocks
 RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap
-LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 EMBED = "\N{OBJECT REPLACEMENT CHARACTER}"
 HOLES_MAX = 64  # deleted elements, on average, that are stored as holes of a run and not as a run
 HOLE = "\udfff"  # stands for a deleted element; half a surrogate pair, which no text of a message can hold
@@ -29,11 +33,11 @@ def some_text(text: str) -> str | None:
 
 
 class Edge:
-    """An edge of the tree that has been walked along; see `edges`."""
+    """An edge of the tree that has been walked along, and the name of the run at its end; see `edges`."""
 
     __slots__ = ("end",)
 
-    def __init__(self, end: Run) -> None:
+    def __init__(self, end: Child) -> None:
         self.end = end
 
 
@@ -77,8 +81,8 @@ class Run:
         self.above = above  # the writer of the parent of the first element; None is the root
         self.above_clock = above_clock  # named by id, not by run, so that splitting the parent costs nothing
         self.left = left
-        self.lefts: list[Run] | None = None  # left children of the first element, ascending by id
-        self.rights: list[Run] | None = None  # right children of the last element, ascending by id
+        self.lefts: Siblings | None = None  # left children of the first element
+        self.rights: Siblings | None = None  # right children of the last element
         self.left_edge: Edge | None = None
         self.right_edge: Edge | None = None
         self.leaf: Leaf
@@ -89,8 +93,8 @@ class Run:
         return self.start + (self.length - 1) * self.stride
 
     @property
-    def key(self) -> tuple[bytes, int]:
-        """The sort key of siblings."""
+    def name(self) -> Child:
+        """The name of the run among its siblings."""
         return self.writer.feed, self.start
 
     def clock(self, at: int) -> int:
@@ -136,10 +140,11 @@ class Run:
 class Writer:
     """The elements of one feed in a text."""
 
-    __slots__ = ("doomed", "feed", "floor", "gone", "last", "runs", "units", "waiting")
+    __slots__ = ("doomed", "feed", "floor", "gone", "last", "number", "runs", "units", "waiting")
 
     def __init__(self, feed: bytes) -> None:
         self.feed = feed
+        self.number = 0  # in its text
         self.floor = 0  # the least clock of its next element: clocks ascend in the order of the feed
         self.last = -1  # the clock of the last element in `runs`
         self.runs = ClockOrder()
@@ -278,63 +283,3 @@ class Unit:
 def unit_start(unit: Unit) -> int:
     """Return the first clock of an insertion."""
     return unit.start
-
-
-class Leaf:
-    """Some adjacent runs of the document, and the number of their elements that are shown."""
-
-    __slots__ = ("after", "before", "runs", "shown")
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.shown = 0
-        self.before: Leaf | None = None
-        self.after: Leaf | None = None
-
-    def count(self) -> None:
-        """Count the elements that are shown."""
-        self.shown = sum(run.shown for run in self.runs)
-
-    def halve(self) -> Leaf:
-        """Move the second half into a new leaf after this one."""
-        half = len(self.runs) // 2
-        new = Leaf()
-        new.runs = self.runs[half:]
-        del self.runs[half:]
-        for run in new.runs:
-            run.leaf = new
-        new.count()
-        self.shown -= new.shown
-        new.before, new.after = self, self.after
-        if self.after is not None:
-            self.after.before = new
-        self.after = new
-        return new
-
-
-def next_to(run: Run, step: int) -> Run | None:
-    """Return the run after another one in the document (step 1), or before it (step -1)."""
-    runs = run.leaf.runs
-    at = runs.index(run) + step
-    if 0 <= at < len(runs):
-        return runs[at]
-    leaf = run.leaf.after if step > 0 else run.leaf.before
-    return None if leaf is None else leaf.runs[0 if step > 0 else -1]
-
-
-def in_order(root: Run) -> Iterator[Run]:
-    """Yield the runs of a tree in the order of the document, without recursion: chains may be very deep."""
-    stack: list[Run | None] = [root]
-    while stack:
-        run = stack.pop()
-        if run is None:  # its left children are done
-            run = stack.pop()
-            assert run is not None
-        elif run.lefts:
-            stack.append(run)
-            stack.append(None)
-            stack.extend(reversed(run.lefts))
-            continue
-        yield run
-        if run.rights:
-            stack.extend(reversed(run.rights))

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
+from antiphon.model.text.leaves import next_to
 from antiphon.model.text.marks import SHOWN_MAX, KeptMark, Key, Places, Segment, TextState, segments
-from antiphon.model.text.runs import HOLE, OFFSET_BITS, Run, Writer, next_to
+from antiphon.model.text.runs import HOLE, OFFSET_BITS, Run, Writer
 
 GROUP_MAX = 1024  # elements restored in one insertion, so that their marks fit into a mutation
 _SPAN_MAX = (1 << 64) - 1
@@ -64,20 +65,21 @@ def delete_runs(draft: Draft, parts: Sequence[tuple[Run, int, int]]) -> None:
         for run, low, high in parts:
             delete_run(draft, run, low, high)
         return
-    chosen: dict[Writer, dict[Run, tuple[int, int]]] = {}
+    chosen: dict[Writer, dict[int, tuple[int, int]]] = {}
     for run, low, high in parts:
-        chosen.setdefault(run.writer, {})[run] = low, high
+        chosen.setdefault(run.writer, {})[run.start] = low, high
     for writer, runs in chosen.items():
         _delete_chosen(draft, writer, runs)
 
 
-def _delete_chosen(draft: Draft, writer: Writer, runs: dict[Run, tuple[int, int]]) -> None:
+def _delete_chosen(draft: Draft, writer: Writer, runs: dict[int, tuple[int, int]]) -> None:
     bounds: tuple[int, int] | None = None
-    first, last = min(run.start for run in runs), max(run.start for run in runs)
+    first, last = min(runs), max(runs)
     for run in takewhile(lambda run: run.start <= last, writer.runs.since(first)):
+        run.leaf.leaves.tidy()  # it is only read
         if run.text is None:
             continue
-        low, high = runs.get(run, (0, 0))
+        low, high = runs.get(run.start, (0, 0))
         if bounds is not None and (low or not high or run.clock(high - 1) - bounds[0] > _SPAN_MAX):
             draft.delete(writer.feed, *bounds)
             bounds = None
@@ -168,7 +170,7 @@ class Whole:
 
     def copies(self, feed: bytes) -> dict[int, list[tuple[bytes, int]]]:
         """Return the positions of copies that a feed's undo made, each with its chain of originals."""
-        origins = {clock: original for original, clock in self.state.copies.get(feed, {}).items()}
+        origins = {clock: original for original, clock in self.state.copies_of(feed).items()}
         found = {}
         for clock in origins:
             position = self.places.of(Anchor(feed, clock, False))
@@ -241,7 +243,7 @@ def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: b
             delete_run(drafts[0], run, low, high)
         if state.copies:
             _delete_copies(state, drafts[0], ops, stamp.feed, feed)
-    for group in _groups(state, captured.deleted):
+    for group in list(_groups(state, captured.deleted)):
         if drafts[-1].is_full:
             drafts.append(Draft(feed))
         _bring_back(whole, drafts[-1], group)
@@ -259,7 +261,7 @@ def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: b
 
 def _delete_copies(state: TextState, draft: Draft, ops: Ops, writer: bytes, feed: bytes) -> None:
     """Delete the copies of an insertion that this writer's earlier undos made."""
-    copies = state.copies.get(feed, {})
+    copies = state.copies_of(feed)
     for clock in range(ops.base, ops.end):
         copy = copies.get((writer, clock))
         seen: set[int] = set()  # a peer may send a cycle of copies

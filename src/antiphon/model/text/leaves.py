@@ -1,0 +1,144 @@
+"""Leaves: adjacent runs of a document. Few of them are open; the runs of the others are packed.
+
+A leaf is opened when one of its runs is needed. How many stay open follows from the number of messages: typing never
+makes more, however long the text, and thousands of insertions in one message do. To open a leaf and pack it again costs
+as much as ten insertions, so more leaves stay open in a text that is written to at random places. Leaves are packed
+between messages only, and during long walks along the tree: whoever holds a run holds one of an open leaf.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from antiphon.model.text.packed_runs import PackedRuns, RunColumns, pack, unpack
+from antiphon.model.text.runs import Run, Writer
+
+LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
+OPEN_MIN = 8  # leaves that may always be open
+OPEN_MAX = 1024
+OPEN_EVERY = 64  # messages after which one more leaf may be open
+OPEN_AGAIN = 4  # packed leaves that were opened, after which one more may be open
+
+
+class Leaves:
+    """The leaves of a text that are open, and its writers by number."""
+
+    __slots__ = ("limit", "messages", "numbers", "open", "opened", "pinned", "writers")
+
+    def __init__(self, nobody: Writer) -> None:
+        self.open: dict[Leaf, None] = {}  # those first opened first
+        self.messages = 0  # that made the text, or a lower bound of it
+        self.opened = 0  # times that a packed leaf was opened
+        self.limit = OPEN_MIN  # of leaves that are open; raised when it is reached
+        self.pinned: tuple[Leaf, ...] = ()  # leaves that remain open for now
+        self.writers: list[Writer] = [nobody]
+        self.numbers: dict[bytes, int] = {nobody.feed: 0}
+
+    def count(self, messages: int) -> None:
+        """Set the number of messages that made the text."""
+        self.messages = messages
+        self.limit = min(OPEN_MIN + messages // OPEN_EVERY, OPEN_MAX) + self.opened // OPEN_AGAIN
+
+    def add_writer(self, writer: Writer) -> None:
+        """Give a writer a number."""
+        writer.number = self.numbers[writer.feed] = len(self.writers)
+        self.writers.append(writer)
+
+    def tidy(self, *kept: Leaf) -> None:
+        """Pack leaves if too many are open: the oldest, except the pinned ones and those given."""
+        if len(self.open) <= self.limit:
+            return
+        self.count(self.messages)
+        if len(self.open) > self.limit:
+            many = len(self.open) - self.limit * 3 // 4
+            for leaf in list(islice(self.open, many)):
+                if leaf not in kept and leaf not in self.pinned:
+                    leaf.pack()
+
+
+class Leaf:
+    """Some adjacent runs of the document, and the number of their elements that are shown."""
+
+    __slots__ = ("after", "before", "leaves", "packed", "runs", "shown")
+    length = 0  # among runs, a leaf is told by its length
+
+    def __init__(self, leaves: Leaves) -> None:
+        self.leaves = leaves
+        self.runs: list[Run] = []  # empty if they are packed
+        self.packed: PackedRuns | None = None
+        self.shown = 0
+        self.before: Leaf | None = None
+        self.after: Leaf | None = None
+        leaves.open[self] = None
+
+    def load(self, columns: RunColumns, shown: int, *, packed: bool) -> None:
+        """Take runs into a leaf that has none yet."""
+        self.shown = shown
+        if packed:
+            self.packed = columns.packed()
+            del self.leaves.open[self]
+        else:
+            self.runs += columns.runs(self.leaves.writers)
+
+    def count(self) -> None:
+        """Count the elements that are shown."""
+        self.shown = sum(run.shown for run in self.runs)
+
+    def halve(self) -> Leaf:
+        """Move the second half into a new leaf after this one."""
+        half = len(self.runs) // 2
+        new = Leaf(self.leaves)
+        new.runs = self.runs[half:]
+        del self.runs[half:]
+        for run in new.runs:
+            run.leaf = new
+        new.count()
+        self.shown -= new.shown
+        new.before, new.after = self, self.after
+        if self.after is not None:
+            self.after.before = new
+        self.after = new
+        return new
+
+    def open(self) -> list[Run]:
+        """Return the runs; unpack them if they are packed."""
+        if not self.runs:
+            assert self.packed is not None
+            self.runs = unpack(self.packed, self.leaves.writers)
+            self.packed = None
+            self.leaves.open[self] = None
+            self.leaves.opened += 1
+            for run in self.runs:
+                run.leaf = self
+                run.writer.runs.open(run)
+        return self.runs
+
+    def pack(self) -> None:
+        """Pack the runs. The first leaf stays open, as it holds the root."""
+        if self.before is None:
+            return
+        self.packed = pack(self.runs, self.leaves.numbers)
+        for run in self.runs:
+            run.writer.runs.pack(run, self)
+        self.runs = []
+        del self.leaves.open[self]
+
+    def copies(self) -> list[Run]:
+        """Return the runs; if they are packed, copies of them, which are not in the tree."""
+        if self.runs:
+            return self.runs
+        assert self.packed is not None
+        runs = unpack(self.packed, self.leaves.writers, in_tree=False)
+        for run in runs:
+            run.leaf = self
+        return runs
+
+
+def next_to(run: Run, step: int) -> Run | None:
+    """Return the run after another one in the document (step 1), or before it (step -1)."""
+    runs = run.leaf.runs
+    at = runs.index(run) + step
+    if 0 <= at < len(runs):
+        return runs[at]
+    leaf = run.leaf.after if step > 0 else run.leaf.before
+    return None if leaf is None else leaf.open()[0 if step > 0 else -1]
