@@ -63,6 +63,7 @@ from antiphon.model.value import Reference, Value, read_value, value_bytes
 from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import decode_postings, encode_postings
 from antiphon.party.store.item_store import ItemStore, decode_lane, encode_lane, row_key
+from antiphon.party.store.page_sums import Header, decode_sums, encode_sums
 
 A, B = bytes(DATA.key), bytes(BOB_DATA.key)
 VIEW = KeyPair.from_seed(sha256(b"a view").digest())
@@ -84,6 +85,7 @@ LANE = LaneState(
     voids=[Void(2, 3, "a reader may not write")],
 )
 POSTINGS = [Posting(1, 0, 2), Posting(2, 0, 300)]
+SUMS = [zlib.crc32(bytes(4096))] * 2 + [0x484F4C45]  # two pages of zeros, and one that was never written
 
 
 class Tally(Model[list[int]]):
@@ -375,6 +377,7 @@ def store_examples() -> dict[str, Example]:
     assert kept == summed(record, row_key((ITEM, TextModel.name, 1, b"", False, False, False)))
     return {
         "items-schema": Example("\n".join(f"{sql};" for sql in schema).encode(), lambda data: data, text=True),
+        "page-sums": Example(encode_sums(Header(True, 7), SUMS), lambda data: encode_sums(*decode_sums(data))),
         "postings": Example(runs, lambda data: summed(encode_postings([decode_postings(data[:-4])])[0], ITEM)),
         "lane-state": Example(lane, lambda data: summed(encode_lane(decode_lane(LANE.number, A, data[:-4])), lane_key)),
     }

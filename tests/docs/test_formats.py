@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import lmdb
 import pytest
+from tests.party.store.forged_sums import forge_sums
 
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import ENTRY, HEADER
@@ -167,6 +168,7 @@ def test_an_item_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -
         crc = zlib.crc32(item + b"antiphon/text|1||000" + record).to_bytes(4, "little")
         db.execute("INSERT INTO items VALUES (?, 'antiphon/text', 1, x'', 0, 0, 0, ?)", (item, record + crc))
         db.commit()
+    forge_sums(tmp_path / "items.db")
 
     store = ItemStore(tmp_path / "items.db", PARTY)
     try:

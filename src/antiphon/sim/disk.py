@@ -77,8 +77,8 @@ class SimDisk(Disk):
 
     def lose(self, close: Callable[[], None], items: Path) -> None:
         """Close the stores of a peer as a crash would: unsynced writes are lost."""
-        log = items.with_name(items.name + "-wal")
-        kept = {path: path.read_bytes() for path in (items, log) if path.exists()}
+        log, sums = (items.with_name(items.name + suffix) for suffix in ("-wal", "-sums"))
+        kept = {path: path.read_bytes() for path in (items, log, sums) if path.exists()}
         close()
         for path in (log, items.with_name(items.name + "-shm")):
             path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def _drop_rows(home: Path) -> None:
 
 
 def _garble_items(home: Path) -> None:
-    with sqlite3.connect(items_of(home)) as db:
+    with closing(sqlite3.connect(items_of(home))) as db, db:
         db.execute("UPDATE items SET record = x'00010203' WHERE model != ''")
 
 

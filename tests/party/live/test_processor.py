@@ -91,7 +91,8 @@ def test_a_damaged_item_store_is_built_again_and_says_so(feeds: FeedStore, tmp_p
         note.edit("set", "a", 1)
     path.write_bytes(b"rubbish" * 1000)
     with opened(feeds, path=path) as party:
-        assert "not a database" in party.why_rebuilt
+        assert "have changed since it was written" in party.why_rebuilt
+        assert party.status().rebuilt == party.why_rebuilt
         assert party.item(note.id).value == {"a": 1}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.party.store.forged_sums import forge_sums, spoil
 
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreError
 from antiphon.core.sightings import Sightings
@@ -150,16 +151,10 @@ def test_without_a_path_it_is_in_memory() -> None:
 # -- damage
 
 
-def spoil(path: Path, what: str, *values: object) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(what, values)
-        db.commit()
-
-
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda path: path.write_bytes(b"no database at all" * 100), "not a database"),
+        (lambda path: path.write_bytes(b"no database at all" * 2048), "not a database"),
         (lambda path: spoil(path, "UPDATE meta SET value = ? WHERE key = 'format'", "antiphon.items.9"), "format"),
         (lambda path: spoil(path, "UPDATE meta SET value = ? WHERE key = 'party'", OTHER), "another party"),
         (lambda path: spoil(path, "DROP TABLE meta"), "no such table: meta"),
@@ -171,6 +166,7 @@ def test_a_file_that_is_not_right_is_built_anew(path: Path, damage: Callable[[Pa
     with closing(ItemStore(path, PARTY)) as store:
         put(store, some())
     damage(path)
+    forge_sums(path)
     with closing(ItemStore(path, PARTY)) as store:
         assert why in store.why_rebuilt
         assert (store.count(), store.lanes()) == (0, [])

@@ -223,12 +223,22 @@ def test_a_flipped_byte_is_found_or_does_not_matter(path: Path) -> None:
 
     found = 0
     for position in [*range(100), *used, *positions[:50]]:
-        path.write_bytes(whole[:position] + bytes((whole[position] ^ 0x11,)) + whole[position + 1 :])
+        flip = random.Random(position).choice([0x01, 0x11, 0x80])  # 0x80: bytes that are no text, also in the schema
+        path.write_bytes(whole[:position] + bytes((whole[position] ^ flip,)) + whole[position + 1 :])
         try:
             assert contents(path) == before, position
         except StoreError:
             found += 1
     assert found > len(used) // 2
+
+
+def test_a_byte_of_the_schema_that_is_no_text_is_refused(path: Path) -> None:
+    """SQLite quotes it in its message, which Python could not decode."""
+    fill(path)
+    whole = path.read_bytes()
+    for position in range(whole.index(b"CREATE TABLE parties"), whole.index(b"CREATE TABLE parties") + 60):
+        path.write_bytes(whole[:position] + bytes((whole[position] ^ 0x80,)) + whole[position + 1 :])
+        check_refused(path, "is damaged: .* Move it away")
 
 
 def test_a_torn_file_is_refused(path: Path) -> None:

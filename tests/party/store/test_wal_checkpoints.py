@@ -32,9 +32,9 @@ def test_a_log_that_has_grown_is_moved_by_another_thread(tmp_path: Path, monkeyp
     by: list[threading.Thread] = []
     work = wal_checkpoints._checkpoint
 
-    def noted(db: sqlite3.Connection) -> None:
+    def noted(db: sqlite3.Connection) -> int:
         by.append(threading.current_thread())
-        work(db)
+        return work(db)
 
     monkeypatch.setattr(wal_checkpoints, "_checkpoint", noted)
     path = tmp_path / "items.db"
@@ -49,13 +49,14 @@ def test_a_log_that_has_grown_is_moved_by_another_thread(tmp_path: Path, monkeyp
     fill(store, 20, 1)  # the log begins again, and is cut down
     assert (tmp_path / "items.db-wal").stat().st_size <= wal_checkpoints.LOG_SIZE
     store.close()
+    assert len(by) == 2  # the last one, before SQLite would
     assert len(list(ItemStore(path, PARTY).ids())) == 6
 
 
 def test_what_fails_beside_is_done_again_where_somebody_sees_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: sqlite3.Connection, **__: bool) -> None:
+    def fail(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
     store = ItemStore(tmp_path / "items.db", PARTY)
@@ -75,7 +76,13 @@ def test_a_log_that_nobody_could_move_is_moved_by_the_committer(
 ) -> None:
     monkeypatch.setattr(wal_checkpoints, "LOG_SIZE_MAX", 1 << 20)
     by: list[threading.Thread] = []
-    monkeypatch.setattr(wal_checkpoints, "_checkpoint", lambda _, **__: by.append(threading.current_thread()))
+    work = wal_checkpoints._checkpoint
+
+    def noted(db: sqlite3.Connection) -> int:
+        by.append(threading.current_thread())
+        return work(db)
+
+    monkeypatch.setattr(wal_checkpoints, "_checkpoint", noted)
     store = ItemStore(tmp_path / "items.db", PARTY)
     fill(store, 1)
     assert by == [threading.current_thread()]

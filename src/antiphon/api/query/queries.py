@@ -177,7 +177,11 @@ class Queries:
             return self._current(engine).forks(forks).view_key(item)
 
     def _current(self, engine: Engine) -> ItemIndex:
-        """Return the index with all applied changes; inside a batch, with those before the batch."""
+        """Return the index with all applied changes; inside a batch, with those before the batch.
+
+        The item store was checked before. If it was damaged, it is built again, with another engine.
+        """
+        engine = self._party.processor.sound()
         index = engine.items.index
         self._save(engine)
         return index if isinstance(index, ItemIndex) else self._index()

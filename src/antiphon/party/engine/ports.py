@@ -269,6 +269,9 @@ class Items(Protocol):
     why_rebuilt: str  # why an existing store was replaced by an empty one; else empty
     ready_items: Set[bytes] | None  # the items to fold if the device holds one view; None: all
 
+    def checked(self) -> None:
+        """Check all that is stored, once after the store was opened. Raise `DamagedItems` if it has changed."""
+
     def lanes(self) -> list[LaneState]:
         """Load the states of all lanes."""
 
@@ -298,6 +301,9 @@ class Items(Protocol):
 
     def guarded(self) -> list[bytes]:
         """List items with an access list."""
+
+    def empty(self) -> bool:
+        """True if no item was ever saved, shown or not."""
 
     def count(self) -> int:
         """Count the shown items."""

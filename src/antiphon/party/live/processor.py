@@ -16,8 +16,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from antiphon.model.hierarchy import derive
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
-from antiphon.party.engine.ports import Authority, Index, Items, Refused
+from antiphon.party.engine.ports import Authority, Index, Items, LaneState, Refused
 from antiphon.party.engine.row_cache import prepare_rows
 from antiphon.party.epochs.rebase import choose_base, hydrate
 from antiphon.party.live.batch import Batch
@@ -51,6 +52,8 @@ from antiphon.party.live.unlisted_control import UnlistedControl
 from antiphon.party.store.consistency import check_begun, load_lanes
 from antiphon.party.store.item_store import ItemStore, delete_file
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+
+_LOG = logging.getLogger(__name__)
 
 
 class PartyProcessor:
@@ -124,47 +127,55 @@ class PartyProcessor:
             items = self._open_items()
             try:
                 lanes, why = load_lanes(items, self.store, self.key)
-                why = items.why_rebuilt or why
-                if why:
-                    items.clear()
-                    lanes = []
-                base, lost = choose_base(items, self.authority, self.blobs, self.key, begun=bool(lanes))
-                self.why_rebuilt = why or lost or self.why_rebuilt
-                self._engine = Engine(
-                    self.key,
-                    self.store,
-                    self.authority,
-                    items,
-                    self.models,
-                    cache_items_max=self._cache_items_max,
-                    base=base,
-                    lanes=None if lost else lanes or None,  # an emptied store may begin at an epoch
-                )
+                try:
+                    self._begin(items, lanes, items.why_rebuilt or why)
+                except DamagedItems as error:
+                    self._begin(items, [], str(error))
             except BaseException:
+                self._engine = None
                 items.close()
                 raise
+            assert self._engine is not None
             self._failed, self.error = False, ""
-            self._attach(self._engine)
             self._engine.changed = self._events.extend
             self.moved, self.control = set(self._engine.delivery.lanes), UnlistedControl()
-        self.process()
+        try:
+            self.process()
+        except DamagedItems:
+            if self._depth or not self.running:  # else the items are rebuilt already
+                raise
+
+    def _begin(self, items: Items, lanes: list[LaneState], why: str) -> None:
+        """Make the engine of an item store, after emptying it if there is a reason to build it again."""
+        if why:
+            items.clear()
+            lanes = []
+        base, lost = choose_base(items, self.authority, self.blobs, self.key, begun=bool(lanes))
+        self._note_rebuilt(why or lost)
+        self._engine = Engine(
+            self.key,
+            self.store,
+            self.authority,
+            items,
+            self.models,
+            cache_items_max=self._cache_items_max,
+            base=base,
+            lanes=None if lost else lanes or None,  # an emptied store may begin at an epoch
+        )
+        self._attach(self._engine)
 
     def begin_again(self) -> None:
         """Empty the item store, and start at the last final epoch whose snapshot is here."""
         with self.locked():
             if self._batch is not None:
                 raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
-            known = set(self.engine.items.ids())
-            self._rebuild()
-            if self.listeners.listening:  # any item may have changed
-                with suppress(MissingBlob):
-                    known.update(self.items())
-                self._events.extend(known)
+            self._rebuild(self.sound().items.ids())
 
     def attach(self, make: Callable[[Any], Index]) -> Index | None:
         """Attach an index for queries to the item store, and fill it if it is new."""
-        with self.locked() as engine:
+        with self.locked():
             self._make_index = make
+            engine = self.sound()
             return engine.items.index or attach(engine, make)
 
     def _attach(self, engine: Engine) -> None:
@@ -172,7 +183,7 @@ class PartyProcessor:
         if self._make_index is not None:
             attach(engine, self._make_index)
         elif self._index is not None:
-            found = attach(engine, self._index, only_known=engine.items.count() > 0 or not engine.whole)
+            found = attach(engine, self._index, only_known=not engine.items.empty() or not engine.whole)
             self._make_index = None if found is None else self._index
 
     def pause(self) -> None:
@@ -275,13 +286,35 @@ class PartyProcessor:
             self._failed, self.error = True, why
         self._batch = self._batch_task = None
 
-    def _rebuild(self) -> None:
-        """Empty the item store, and build it again from the feeds."""
+    def sound(self) -> Engine:
+        """Return the engine once its item store was checked, built again if it was damaged. The caller has the lock."""
+        try:
+            self.engine.items.checked()
+        except DamagedItems as error:
+            if self._depth > 1 or self._batch is not None:
+                raise  # the items are rebuilt when the outermost context ends
+            self._damaged = str(error)
+            self._rebuild()
+        return self.engine
+
+    def _rebuild(self, known: Iterable[bytes] = ()) -> None:
+        """Empty the item store, and build it again from the feeds. Any item may have changed."""
+        before = set(known)
         engine, self._engine, self._batch = self._engine, None, None
-        self.why_rebuilt, self._damaged = self._damaged or self.why_rebuilt, ""
+        self._note_rebuilt(self._damaged)
+        self._damaged = ""
         if engine is not None:
             engine.close(clear=True)
             self.resume()
+            if self.listeners.listening:
+                with suppress(MissingBlob):
+                    before.update(self.items())
+                self._events.extend(before)
+
+    def _note_rebuilt(self, why: str) -> None:
+        if why:
+            self.why_rebuilt = why
+            _LOG.warning("party %s: its items are built again from the feeds: %s", self.key.short, why)
 
     @property
     def processed(self) -> object:
@@ -315,12 +348,15 @@ class PartyProcessor:
 
     def status(self) -> Status:
         """Return the current status, also of a party that does not run."""
-        with self._lock:
-            return Status.of(self._engine, self.error)
+        if self.running:
+            with suppress(PartyPaused), self.locked():
+                return Status.of(self.sound(), self.error, self.why_rebuilt)
+        return Status.of(None, self.error, self.why_rebuilt)
 
     def refused(self, limit: int = 1000) -> list[Refused]:
         """Return refused messages, each with the reason."""
-        with self.locked() as engine:
+        with self.locked():
+            engine = self.sound()
             engine.save()
             rows = engine.items.refused(limit)
             ignored = {record.feed for record in self.store.feeds(self.key) if record.ignored}
@@ -339,7 +375,8 @@ class PartyProcessor:
 
     def items(self, model: str | None = None) -> list[bytes]:
         """Return the ids of all items, also deleted ones, in the order of their geneses."""
-        with self.locked() as engine:
+        with self.locked():
+            engine = self.sound()
             engine.save()
             hydrate(engine)
             found = list(engine.items.ids(model))

@@ -25,12 +25,13 @@ class Status:
     error: str
     epoch: int = 0  # the number of the current base; 0: none
     ignored: int = 0  # feeds whose bodies are ignored here
+    rebuilt: str = ""  # why the items were last built again from the feeds in this process
 
     @classmethod
-    def of(cls, engine: Engine | None, error: str) -> Status:
+    def of(cls, engine: Engine | None, error: str, rebuilt: str = "") -> Status:
         """Return the status of a running party, or of a stopped one (`engine` is None)."""
         if engine is None:
-            return cls(False, 0, 0, Timeframe(), (), 0, error)
+            return cls(False, 0, 0, Timeframe(), (), 0, error, rebuilt=rebuilt)
         engine.save()
         return cls(
             True,
@@ -42,4 +43,5 @@ class Status:
             error,
             0 if engine.base is None else engine.base.number,
             sum(record.ignored for record in engine.store.feeds(engine.party)),
+            rebuilt,
         )

@@ -1,12 +1,16 @@
 """`ItemStore`: the item states of one party in a SQLite file. Derived from feeds, so it can always be rebuilt.
 
 States and the positions of the feeds change in one transaction, so a restart continues from there. A damaged file, or
-one of another version, is deleted and rebuilt; `why_rebuilt` has the reason.
+one of another version, is deleted and rebuilt; `why_rebuilt` has the reason. All pages of the file are compared with
+their checksums (`page_check`) before anything is answered that no checksum of a row covers: queries, lists, a row that
+is not there.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
+import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -21,9 +25,18 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.sightings import Sightings
 from antiphon.party.engine.ports import AuthorRun, BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings
-from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
+from antiphon.party.store.page_check import (
+    AGAIN_AFTER_S,
+    AT_ONCE_SIZE_MAX,
+    WAIT_SIZE_MAX,
+    PageCheck,
+    check_closed,
+    check_pages,
+)
+from antiphon.party.store.page_sums import PageSums
+from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints, connect, last_part
 
-FORMAT = "antiphon.items.7"
+FORMAT = "antiphon.items.8"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
@@ -67,25 +80,56 @@ class ItemStore:
         self.index: Index | None = None
         self._moved: list[bytes] = []
         self._make_index: Callable[[sqlite3.Connection], Index] | None = None
-        self._checkpoints = None if path is None else Checkpoints(path)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            self._db = self._open()
-        except (sqlite3.DatabaseError, AntiphonError) as error:
+            self._open()
+        except (sqlite3.DatabaseError, AntiphonError, OSError, UnicodeError) as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # a missing table or column: not our schema
-            if path is None or (isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR):
+            if path is None or isinstance(error, OSError) or (_is_operational(error) and code != sqlite3.SQLITE_ERROR):
                 raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
             self.why_rebuilt = str(error)
             delete_file(path)
-            self._db = self._open()
-        row = self._db.execute("SELECT value FROM meta WHERE key = 'part'").fetchone()
-        self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction; orders postings
+            self._open()
 
-    def _open(self) -> sqlite3.Connection:
-        if self.path is not None:
+    def _open(self) -> None:
+        self._check: PageCheck | None = None
+        self._check_at = 0.0
+        if self.path is None:
+            self._db, self._part = self._connect(), 1
+            return
+        sums = PageSums(self.path)
+        try:
+            sums.open()
             self.path.touch(0o600)  # SQLite gives its other files the same permissions
-        db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+            known_good = sums.size <= AT_ONCE_SIZE_MAX
+            if known_good:
+                check_closed(self.path, sums)
+            sums.begin()
+            self._db = self._connect()
+            try:
+                part = last_part(self._db)
+                self._check_times(part, sums)
+            except BaseException:
+                self._db.close()
+                raise
+        except BaseException:
+            sums.close()
+            raise
+        self._part = 1 + part  # of the next transaction; orders postings
+        self._sums, self._checkpoints = sums, Checkpoints(self.path, sums)
+        # SQLite copies the log when a connection is closed, so the sums are taken before, also if nobody closes it.
+        self._finalize = weakref.finalize(self, self._checkpoints.close, self._db)
+        self._check_at, self._known_good = time.monotonic() + AGAIN_AFTER_S, known_good
+
+    def _check_times(self, part: int, sums: PageSums) -> None:
+        """Check that the file, its log and its sums are of one time: each may be an older copy."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'summed'").fetchone()
+        if not (0 if row is None else row[0]) <= sums.part <= part:
+            raise DamagedItems(f"{self.path}, its log and {sums.path.name} are of different times; it is built again")
+
+    def _connect(self) -> sqlite3.Connection:
+        db = connect(self.path)
         try:
             db.execute("PRAGMA page_size = 4096")
             db.execute(f"PRAGMA synchronous = {self.synchronous}")  # before the file is made
@@ -111,28 +155,65 @@ class ItemStore:
 
     def lanes(self) -> list[LaneState]:
         """Load the states of all lanes, by number."""
-        rows = self._all("SELECT number, feed, state FROM feeds ORDER BY number")
-        return [
-            decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
-            for number, feed, state in rows
-        ]
+        rows = self._read("SELECT number, feed, state FROM feeds ORDER BY number")
+        with _typed("a feed's state"):
+            return [
+                decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
+                for number, feed, state in rows
+            ]
 
     def base(self) -> BaseMark | None:
         """Return the snapshot that the states are based on, or None."""
-        row = self._all("SELECT value FROM meta WHERE key = 'base'")
+        row = self._read("SELECT value FROM meta WHERE key = 'base'")
         if not row:
             return None
-        reader = Reader(_unchecked(row[0][0], b"base", "the name of its snapshot"), "the name of a snapshot")
+        with _typed("the name of its snapshot"):
+            data = _unchecked(row[0][0], b"base", "the name of its snapshot")
+        reader = Reader(data, "the name of a snapshot")
         mark = BaseMark(reader.u64(), reader.take(CID_SIZE), bool(reader.u8()))
         reader.done()
         return mark
 
+    def checked(self, *, wait: bool = False) -> None:
+        """Compare all pages with their checksums, once after the store was opened. Raise `DamagedItems`.
+
+        It is done again now and then, in the background: nobody waits for that. Nor is the first check of a very large
+        file waited for, unless `wait` is set.
+        """
+        if self._checkpoints is None or self.path is None:
+            return  # in memory, or a view, which was checked before
+        if not self._known_good and self._check is None:
+            if self._sums.size <= WAIT_SIZE_MAX:
+                self._take(check_pages(self.path, self._sums))
+            else:
+                self._check = PageCheck(self.path, self._sums)
+        elif self._check is None and time.monotonic() > self._check_at:
+            self._check = PageCheck(self.path, self._sums)
+        if self._check is not None and not (self._check.running and (self._known_good or not wait)):
+            self._take(self._check.wait())
+        if self._checkpoints.damage:
+            raise DamagedItems(self._checkpoints.damage)
+
+    def _take(self, damage: str) -> None:
+        """Take the result of a check."""
+        self._check = None
+        if damage:
+            raise DamagedItems(f"{damage}; it is built again")
+        self._check_at, self._known_good = time.monotonic() + AGAIN_AFTER_S, True
+
     def _all(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Read rows that no checksum covers, or not their number."""
+        self.checked()
+        return self._read(question, values)
+
+    def _read(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._db.execute(question, values).fetchall()
         except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # no table, or no text
+                raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
             raise StoreError(f"the item store at {self.path} cannot be read: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeError) as error:
             raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -152,15 +233,20 @@ class ItemStore:
         for start in range(0, len(ids), _LOAD_AT_ONCE):
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
-            for row in self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some):  # noqa: S608
-                yield row[:-1], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")
+            rows = self._read(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
+            if len(rows) < len(some):
+                self.checked()  # damage may hide a row
+            with _typed("an item"):
+                found = [(row[:-1], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")) for row in rows]
+            yield from found
 
     def postings(self, item: bytes) -> list[Posting]:
         """Load the saved postings of an item, in the order of their transactions."""
         if item in self._forgotten:
             return []
         rows = self._all("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
-        found = [decode_postings(_unchecked(runs, item, f"item {item.hex()}")) for (runs,) in rows]
+        with _typed("postings"):
+            found = [decode_postings(_unchecked(runs, item, f"item {item.hex()}")) for (runs,) in rows]
         return [posting for postings in found for posting in postings]
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
@@ -171,7 +257,7 @@ class ItemStore:
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         """List items whose model was not registered when they were saved: id, model, version."""
-        return self._all("SELECT id, model, version FROM items WHERE opaque")
+        return self._read("SELECT id, model, version FROM items WHERE opaque")
 
     def orphans(self) -> list[bytes]:
         """List items with messages that are not shown: hidden, or without a genesis."""
@@ -188,11 +274,11 @@ class ItemStore:
     @contextmanager
     def view(self) -> Iterator[ItemStore]:
         """Open a read-only connection whose transaction begins now, so that it does not see later saves."""
+        self.checked(wait=True)
         view = ItemStore.__new__(ItemStore)
         view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
         view.index, view._moved, view._make_index, view._part, view.ready_items = None, [], None, 0, self.ready_items
-        view._checkpoints = None
-        view._db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+        view._db = connect(self.path)
         try:
             if self.path is None:
                 self._db.backup(view._db)
@@ -201,6 +287,10 @@ class ItemStore:
             yield view
         finally:
             view.close()
+
+    def empty(self) -> bool:
+        """True if no item was ever saved, shown or not."""
+        return not self._read("SELECT 1 FROM items LIMIT 1")
 
     def count(self) -> int:
         """Count the shown items, without the system item."""
@@ -223,7 +313,7 @@ class ItemStore:
     def refused_for(self, reason: str, limit: int) -> list[Refused]:
         """List messages that were refused for exactly this reason, at most `limit`."""
         question = "SELECT feed, seq, item, reason FROM refused WHERE reason = ? LIMIT ?"
-        return [Refused(*row) for row in self._all(question, (reason, limit))]
+        return [Refused(*row) for row in self._read(question, (reason, limit))]
 
     # -- writing
 
@@ -239,7 +329,9 @@ class ItemStore:
             try:
                 yield self._put
                 self._settle()
-                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?)", (self._part,))
+                summed = 0 if self._checkpoints is None else self._sums.part
+                marks = (self._part, summed)
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?), ('summed', ?)", marks)
                 if self.index is not None:
                     self._db.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (self._part,))
                 self._db.execute("COMMIT")
@@ -320,7 +412,7 @@ class ItemStore:
 
     def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
         """Maintain an index from now on. True if it is current; else it is empty, or not attached with `only_known`."""
-        found = dict(self._all("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))
+        found = dict(self._read("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))
         current = "index" in found and found["index"] == found.get("part")
         if only_known and not current:
             return False
@@ -347,10 +439,10 @@ class ItemStore:
     def clear(self) -> None:
         """Delete everything, to rebuild it. The file is replaced, because it may be damaged."""
         self._forgotten = set()
-        self._close()
+        self._close(discard=True)
         if self.path is not None:
             delete_file(self.path)
-        self._db = self._open()
+        self._open()
         if self._make_index is not None:
             self.index = self._make_index(self._db)
             self._renew_index()
@@ -359,15 +451,23 @@ class ItemStore:
         """Close the store."""
         self._close()
 
-    def _close(self) -> None:
-        if self._checkpoints is not None:
-            self._checkpoints.finish()
-        self._db.close()
+    def _close(self, *, discard: bool = False) -> None:
+        if self._check is not None:
+            self._check.stop()
+        if self._checkpoints is None:
+            self._db.close()
+        elif self._finalize.detach() is not None:
+            self._checkpoints.close(self._db, discard=discard)
+
+    _check: PageCheck | None = None
+    _checkpoints: Checkpoints | None = None  # None in memory, and for a view
+    _check_at = 0.0  # when the next check is due
+    _known_good = False  # a check since the store was opened found nothing
 
 
 def delete_file(path: Path) -> None:
-    """Delete the file of an item store, with the log and the shared memory of SQLite."""
-    for suffix in ("", "-wal", "-shm"):
+    """Delete the file of an item store, with its checksums, and the log and the shared memory of SQLite."""
+    for suffix in ("", "-wal", "-shm", "-sums"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
@@ -380,6 +480,19 @@ def row_key(columns: Sequence[Any]) -> bytes:
     """Encode the columns that the checksum of an item row covers besides the record."""
     item, model, version, parent, deleted, opaque, guarded = columns
     return b"%b%b|%d|%b|%d%d%d" % (item, model.encode(), version, parent, deleted, opaque, guarded)
+
+
+@contextmanager
+def _typed(what: str) -> Iterator[None]:
+    """Raise `DamagedItems` where a cell is not of its type."""
+    try:
+        yield
+    except (TypeError, AttributeError, UnicodeError) as error:
+        raise DamagedItems(f"{what}: its cells in the item store have changed ({error}); it is built again") from error
+
+
+def _is_operational(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError)
 
 
 def _lane_key(number: int, feed: bytes) -> bytes:

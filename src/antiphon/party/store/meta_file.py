@@ -204,6 +204,8 @@ def _errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite and of the system to `StoreError`s that name the file and what to do."""
     try:
         yield
+    except UnicodeError as error:  # Python cannot decode the message of SQLite, which quotes damaged bytes
+        raise damaged(path, f"{error.reason if isinstance(error, UnicodeDecodeError) else error}") from error
     except (sqlite3.Error, OSError) as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF  # the rest is a detail
         if code == sqlite3.SQLITE_BUSY:
@@ -215,7 +217,9 @@ def _errors(path: Path) -> Iterator[None]:
                 f"{path} is no metadata store of Antiphon; name another file. If it was one, it is damaged: move it "
                 "away and subscribe to your parties again"
             ) from error
-        if code == sqlite3.SQLITE_CORRUPT:
+        if code == sqlite3.SQLITE_CORRUPT or not (
+            code or isinstance(error, OSError)
+        ):  # no code: text that is not UTF-8
             raise damaged(path, str(error)) from error
         raise StoreError(
             f"the metadata store {path} cannot be used: {error}; check that it is a file that you may read and write, "

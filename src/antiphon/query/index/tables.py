@@ -126,8 +126,9 @@ def raise_ours(error: BaseException) -> None:
 def _ours(error: BaseException) -> BaseException:
     if isinstance(error, sqlite3.ProgrammingError):
         return StoreClosed(f"the item index cannot be read: {error}")
-    # SQLITE_ERROR: the tables are not ours.
-    if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+    # SQLITE_ERROR: the tables are not ours. An error without a code is of Python: a text that is not UTF-8.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
         return StoreError(f"the item index cannot be read or written: {error}")
     if isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
         return _damaged(error)
