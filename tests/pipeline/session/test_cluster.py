@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -111,6 +112,31 @@ def test_a_cluster_comes_to_what_a_peer_comes_to_also_if_a_worker_is_killed_at_w
     assert {party: str(Cid(bytes.fromhex(roots[0]))) for party, roots in first["roots"].items()} == standing
     assert standing
     assert sum(row["lost"] for row in first["parties"]) == 0
+
+
+@only_in_soak
+@pytest.mark.usefixtures("spark_worker")
+def test_workers_that_cannot_run_antiphon_are_told_when_the_session_starts(cluster: Cluster, root: Path) -> None:
+    """The path of the driver's Python means nothing to other machines, so workers take the `python3` that they have."""
+    environment = {key: value for key, value in cluster.environment.items() if key != "PYSPARK_PYTHON"}
+    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    settings = {**local, "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
+    words = f"from antiphon.pipeline import open_session; open_session(master={cluster.master!r}, settings={settings})"
+    environment["PYTHONPATH"] = os.pathsep.join([str(root / "src"), str(root)])
+    done = subprocess.run(
+        [sys.executable, "-c", words],
+        env=environment,
+        cwd=cluster.folder,
+        capture_output=True,
+        text=True,
+        timeout=2 * WAIT_S,
+        check=False,
+    )
+
+    assert done.returncode != 0
+    told = done.stderr.strip().splitlines()[-1]
+    assert "the workers of the cluster cannot run Antiphon with 'python3'" in told
+    assert "set PYSPARK_PYTHON to a Python" in told
 
 
 def is_active(tasks: str, executor: str) -> bool:

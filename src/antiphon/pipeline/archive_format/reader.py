@@ -166,9 +166,11 @@ class ArchiveTables:
 
     # -- records
 
-    def feeds(self) -> Iterator[FeedRecord]:
+    def feeds(self, party: bytes | None = None) -> Iterator[FeedRecord]:
         for feed in sorted(self.rows):
-            yield self.rows[feed].record
+            record = self.rows[feed].record
+            if party is None or record.party == party:
+                yield record
 
     def find(self, feed: bytes) -> FeedRecord | None:
         row = self.rows.get(feed)

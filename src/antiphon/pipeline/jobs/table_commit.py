@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
@@ -28,7 +27,7 @@ from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.standings import ENDED, PENDING, code_column, standings
-from antiphon.pipeline.tables.delta_folder import DeltaFolder, StreamBatch
+from antiphon.pipeline.tables.delta_folder import DeltaFolder, StreamBatch, part_of
 from antiphon.pipeline.tables.file_changes import FileChanges
 from antiphon.pipeline.tables.incremental_write import IncrementalWrite
 from antiphon.pipeline.tables.run_tables import CurrentVersions, RunTables
@@ -63,11 +62,12 @@ def commit_steps(
 ) -> CommitResult:
     """Write the steps of a run into the tables, which are now as in `base`; commit, and publish.
 
-    A failure leaves the tables of `base`, and no files. A process that is killed may leave files and a version that is
-    not published; the next run rolls it back. If bodies were `erased`, the files of all older versions are deleted.
+    A failure leaves the tables of `base`, and no files, but those of tasks that were still writing. These, and the
+    files and versions that a killed process leaves, are gone after the next `recover`. If bodies were `erased`, the
+    files of all older versions are deleted.
     """
     current = base.current
-    part = f"part-{uuid4().hex}"
+    part = part_of(current.run + 1)
     try:
         files = FileChanges(tables.folder, {table: base.files_by_partition(table) for table in LARGE})
         advance = IncrementalWrite(spark, steps, models, base, current.run + 1, part, files, tallied)

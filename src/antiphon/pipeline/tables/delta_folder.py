@@ -134,6 +134,8 @@ class DeltaFolder:
             if name not in current.versions and (self.folder / name).exists():
                 self._drop_unpublished(name)
         versions = {name: self._agreed_version(name, known) for name, known in current.versions.items()}
+        for left in self.folder.glob(f"*/{part_of(current.run + 1, '*')}"):
+            shutil.rmtree(left)  # of a run that died, or that failed while other tasks were writing
         if versions != current.versions:
             current = replace(current, versions=versions)
             self.publish(current)
@@ -210,7 +212,7 @@ class DeltaFolder:
     ) -> int:
         """Commit a version with these rows and no others, written in this process; return the version."""
         base = base or self.at_last_run()
-        added = self.added_file(name, schema, rows, part or f"part-{uuid.uuid4().hex}")
+        added = self.added_file(name, schema, rows, part or part_of(base.run + 1))
         try:
             return self.commit(name, schema, [added], base.files(name), stream, [], base=base)
         except BaseException:
@@ -343,6 +345,11 @@ class DeltaFolder:
                 if size_of(files_in(self.folder / name)) - live <= bound:
                     break
         return count
+
+
+def part_of(run: int, name: str = "") -> str:
+    """Return the name of a new subfolder of tables, for the files of a run."""
+    return f"part-{run}-{name or uuid.uuid4().hex}"
 
 
 def _ours(run: int = 0, stream: StreamBatch | None = None) -> CommitProperties:
