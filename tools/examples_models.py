@@ -27,10 +27,11 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
-from antiphon.feed.header import Kind
+from antiphon.feed.header import Entry, Kind
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.act_columns import ActColumns
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
+from antiphon.halo.control.branch_checkpoint import BranchCheckpoint, SettledSpan
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.credentials.claims import Claim, FeedAdmission, FeedKind, Narrowing, Role
@@ -395,7 +396,11 @@ def checkpoint() -> LaneCheckpoint:
         for seq, (claim, signers) in enumerate(said, 3)
     ]
     table, seen = BarrenActs.of(feed, rows), Sightings([(2, {B: 5})])
-    return LaneCheckpoint(feed, 5, bytes(32), table, ActColumns.of(acts), seen, np.array([2], dtype=np.int64))
+    waits, one, two = Entry(B, 9, 12, sha256(b"far").digest()), sha256(b"one").digest(), sha256(b"two").digest()
+    spans = (SettledSpan(two, 5, 5, (one, two), (7, 8), 1, waits), SettledSpan(sha256(b"vote").digest(), 5, 0))
+    branches = BranchCheckpoint.of(5, 5, bytes(32), spans, {bytes(range(32))}, {A: one})
+    valid = np.array([2], dtype=np.int64)
+    return LaneCheckpoint(feed, 5, bytes(32), table, ActColumns.of(acts), seen, valid, branches)
 
 
 def model_examples() -> dict[str, Example]:

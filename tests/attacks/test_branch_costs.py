@@ -89,7 +89,7 @@ def test_each_span_of_a_branch_is_read_once(peers: Peers, monkeypatch: pytest.Mo
     control, data = mallory.control(seed=1), mallory.pen(seed=1)
     alice.take([mallory.admits(mallory.control(seed=2), "nobody"), mallory.pen(seed=2).write(1)])
     reads = Calls()
-    reads.of(tables, "_branch", monkeypatch)
+    reads.of(tables, "decode_branch", monkeypatch)
     geneses = Calls()
     geneses.of(BranchGeneses, "_part", monkeypatch)
     for number in range(COUNT):
@@ -97,7 +97,7 @@ def test_each_span_of_a_branch_is_read_once(peers: Peers, monkeypatch: pytest.Mo
         alice.party.process()
         alice.party.item(made.id).edit("set", "title", f"title {number}")
         alice.party.engine.beyond(b"no such item", [])
-    assert reads["_branch"] <= 4 * COUNT
+    assert reads["decode_branch"] <= 4 * COUNT
     assert geneses["_part"] <= 2 * COUNT
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import COVERED, WAITING, CausalQueue, Link, Standing, lie_of
@@ -57,6 +58,19 @@ def branch_blocks(span: Span, *, whole: bool = False) -> Iterator[BranchBlock]:
         previous = block.hash
 
 
+class Settled(Protocol):
+    """Branch blocks that an engine knows without holding them."""
+
+    def holds(self, hash_: bytes) -> bool:
+        """True if a block is settled."""
+
+    def shown(self, entry: Entry) -> int | None:
+        """Return the lamport of the settled block that an entry names, if that is shown; else None."""
+
+    def first_waiting(self, hash_: bytes) -> bytes:
+        """Return the first block that waits, of those that lead to a settled block in its span; "" if none does."""
+
+
 Fetch = Callable[[Entry], Sequence[Span]]  # the spans of the store, if any, with the branch block that an entry names
 
 
@@ -66,6 +80,7 @@ class Branches:
     def __init__(self, queue: CausalQueue, fetch: Fetch | None = None) -> None:
         self._queue = queue
         self._fetch = fetch
+        self.settled: Settled | None = None
         self.blocks: dict[bytes, BranchBlock] = {}
         self._next: dict[tuple[bytes, bytes], bytes] = {}  # feed and hash of a block → the first that came after it
         self.parted: dict[bytes, int] = {}  # feeds with two different blocks after one: the least seq of such
@@ -74,10 +89,17 @@ class Branches:
         """Add the blocks of a span; known ones change nothing."""
         self.add(branch_blocks(span, whole=whole))
 
+    def hold(self, block: BranchBlock, *, shown: bool) -> None:
+        """Hold a settled block again."""
+        if shown:
+            block.shown, block.entries = True, ()
+        self.blocks[block.hash] = block
+        self._next.setdefault((block.feed, block.previous), block.hash)
+
     def add(self, blocks: Iterable[BranchBlock]) -> None:
         """Add blocks in any order; known ones change nothing."""
         for block in blocks:
-            if block.hash not in self.blocks:
+            if block.hash not in self.blocks and not (self.settled and self.settled.holds(block.hash)):
                 self.blocks[block.hash] = block
                 self._queue.wake(block.hash)
                 self._next.setdefault((block.feed, block.previous), block.hash)
@@ -93,7 +115,7 @@ class Branches:
         block = self.blocks.get(entry.hash)
         if block is None:  # if it is in the store, it is looked at later, and wakes those that wait for it
             self._seek(entry)
-            return None
+            return self.settled.shown(entry) if self.settled else None
         if not block.shown or (block.feed, block.seq) != (entry.feed, entry.seq):
             return None
         return block.lamport
@@ -176,6 +198,12 @@ class Branches:
         """Return the block that is missing for an entry to count: itself, or one that leads to it; None if none is."""
         while True:
             block = self.blocks.get(entry.hash)
+            if block is None and self.settled and self.settled.holds(entry.hash):
+                waited = self._queue.waits_for.get(self.settled.first_waiting(entry.hash))
+                if waited is None:
+                    return None
+                entry = waited
+                continue
             if block is None:
                 return entry
             waited = self._queue.waits_for.get(block.hash)

@@ -11,9 +11,11 @@ from tests.halo.test_convergence import GROUPS, ROLES, Script
 
 from antiphon.core.sightings import Sightings
 from antiphon.feed.block import Block
+from antiphon.feed.header import Entry
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.act_columns import ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
+from antiphon.halo.control.branch_checkpoint import BranchCheckpoint, SettledSpan
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.checkpoint_file import CheckpointFile
 from antiphon.halo.control.control_lane import Recallable
@@ -35,7 +37,21 @@ def a_lane(feed: bytes, rows: Sequence[tuple[BarrenKind, bytes, bytes]], acts: S
         ),
     )
     seen = Sightings((seq, {bytes(range(1, 33)): 2 * seq}) for seq in table.seqs[::3].tolist())
-    return LaneCheckpoint(feed, len(rows) + 1, bytes(32), table, ActColumns.of([]), seen)
+    return LaneCheckpoint(feed, len(rows) + 1, bytes(32), table, ActColumns.of([]), seen, None, some_branches(rows))
+
+
+def some_branches(rows: Sequence[tuple[BarrenKind, bytes, bytes]]) -> BranchCheckpoint | None:
+    """A span for each row, of one or two blocks; some are shown, some wait, and some are read again."""
+    spans = [
+        SettledSpan(key, at, at, (group, key), (at, at + 1), 1, Entry(key, at, at, group), before=group)
+        if says is BarrenKind.GROUP
+        else SettledSpan(key, at, at, (key,), (at,), 1, before=group)
+        if says is BarrenKind.MEMBER
+        else SettledSpan(key, at, 0)
+        for at, (says, key, group) in enumerate(rows)
+    ]
+    keys = {key: group for _, key, group in rows}
+    return BranchCheckpoint.of(1, 2, bytes(32), spans, set(keys), keys) if len(rows) % 2 else None
 
 
 @given(st.dictionaries(KEYS, ROWS, max_size=3), st.data())
@@ -48,6 +64,12 @@ def test_the_bytes_of_what_was_kept_are_checked(
     assert encode_checkpoints(party, decoded.values()) == encoded
     for feed, rows in lanes.items():
         assert [(row.says, row.key) for row in decoded[feed].barren.rows()] == [(says, key) for says, key, _ in rows]
+        wanted, branches = some_branches(rows), decoded[feed].branches
+        assert (branches is None) == (wanted is None)
+        if wanted is not None and branches is not None:
+            assert list(branches.spans()) == list(wanted.spans())
+            assert (branches.admitted(), set(branches.named())) == (wanted.admitted(), set(wanted.named()))
+            assert (branches.acts, len(branches)) == (wanted.acts, len(wanted))
     at = data.draw(st.integers(0, len(encoded) - 1))
     broken = bytearray(encoded)
     broken[at] ^= 1 << data.draw(st.integers(0, 7))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.attacks.work import GROWTH_MAX, calls
 from tests.budget import budget
+from tests.halo.control.kept_spans import KeptSpans, all_acts
 from tests.halo.test_convergence import GROUPS, Crowd, Script, Step, shuffled
 from tests.halo.test_forked_convergence import Forked
 
@@ -129,13 +130,15 @@ def declare(founder: Actor) -> None:
     founder.write(EpochGenesis(0, chain.open.number, previous, {}, control, snapshot, 5, control_hash=hash_))
 
 
-def setting_aside(script: Script, feeds: Feeds, saved: Iterable[LaneCheckpoint] = ()) -> PartyMachine:
-    """Return a machine that lets barren acts go, and begins with checkpoints."""
+def setting_aside(
+    script: Script, feeds: Feeds, saved: Iterable[LaneCheckpoint] = (), kept: KeptSpans | None = None
+) -> PartyMachine:
+    """Return a machine that lets barren acts go, and begins with checkpoints. It knows the fork of kept branches."""
     machine = PartyMachine(script.rehearsal.party.key, script.rehearsal.genesis_feed)
-    data = encode_checkpoints(machine.party, saved)
-    machine.checkpoints.offer(
-        decode_checkpoints(machine.party, data), lambda feed, start, stop: feeds[feed][start:stop]
-    )
+    found = decode_checkpoints(machine.party, encode_checkpoints(machine.party, saved))
+    machine.checkpoints.offer(found, lambda feed, start, stop: feeds[feed][start:stop], kept)
+    if isinstance(script, Forked) and kept is not None and kept.branch_firsts(script.one.control.key):
+        machine.end_fork(script.one.control.key, script.fork)
     machine.resume({feed: FeedRecord(feed, machine.party, length=len(blocks)) for feed, blocks in feeds.items()})
     return machine
 
@@ -171,8 +174,8 @@ def answers(script: Script, machine: PartyMachine) -> list[object]:
         [machine.author(feed, 0, seen) for feed in data],
         [machine.roles_of(actor.identity.key) for actor in script.actors],
         [machine.authority.was_granted(actor.identity.key) for actor in script.actors],
-        sorted(act.hash for act in (*machine.acts(), *machine.checkpoints.aside())),
         [machine.at(epoch.control, epoch.control_hash).policy(machine.everything()) for epoch in chain.final],
+        all_acts(machine),
     ]
 
 
@@ -237,21 +240,22 @@ def branched(script: Forked, chance: random.Random, saved: Iterable[LaneCheckpoi
         actor.control.key: tuple(actor.written) for actor in script.actors if actor is not script.one
     }
     feeds[main.control.key] = tuple(main.written)
-    machine = setting_aside(script, feeds, saved)
     order = [feed for feed, blocks in feeds.items() for _ in blocks]
     chance.shuffle(order)
     common = chance.randrange(script.fork + 1)  # a session may show blocks of the history, too
     shown: list[Span] = [span for span in other.raw if span.first >= common]
     chance.shuffle(shown)
+    kept = KeptSpans([span for span in other.raw if span.first >= script.fork] if chance.random() < 0.7 else ())
+    machine = setting_aside(script, feeds, saved, kept)
     early = chance.randrange(len(shown) + 1) if chance.random() < 0.5 else 0  # shown before histories
     if chance.random() < 0.3:
         one, two = (next(span for span in bob.raw if span.first == script.fork) for bob in (script.one, script.two))
         machine.add_fork(Fork.between(one, two).encode())
     for span in shown[:early]:
-        machine.show(span)
+        machine.show(kept.add(span), kept=True)
     feed_in(machine, feeds, order, chance if aside else None)
     for span in shown[early:]:
-        machine.show(span)
+        machine.show(kept.add(span), kept=True)
         if aside and chance.random() < 0.3:
             machine.set_aside(1)
     return machine
@@ -377,8 +381,8 @@ def test_checkpoints_are_used_together_or_not_at_all_and_saved_anew() -> None:
     assert {lane.feed: lane.hash for lane in again}[dave.control.key] == twin.written[-1].hash
 
 
-def test_a_checkpoint_ends_before_a_block_that_has_seen_a_branch() -> None:
-    """It waits until the branch is shown, also after a restart; so do those that have seen it."""
+def test_a_checkpoint_is_used_only_if_the_branches_that_its_blocks_have_seen_are_here() -> None:
+    """Else these blocks wait until the branch is shown; so do those that have seen them."""
     script = Forked()
     alice, bob, carol, dave = script.actors[:4]
     for number in range(40):
@@ -386,22 +390,26 @@ def test_a_checkpoint_ends_before_a_block_that_has_seen_a_branch() -> None:
     script.part()
     script.two.admit(pair_of("guest").key, Role.READER)
     bob.admit(pair_of("other guest").key, Role.READER)
-    lengths = {actor.control.key: len(actor.written) for actor in (alice, carol, dave)}
     carol.write(Policy(keep_epochs=7), seen=[script.two.written[-1].entry])
     dave.write(Policy(keep_epochs=8), seen=[carol.written[-1].entry])
     feeds: dict[bytes, Sequence[Block]] = {
         actor.control.key: tuple(actor.written) for actor in (alice, bob, carol, dave)
     }
-    before = setting_aside(script, feeds)
+    kept = KeptSpans()
+    before = setting_aside(script, feeds, (), kept)
     for blocks in feeds.values():
         before.add(blocks)
     for span in script.two.raw[script.fork :]:
-        before.show(span)
+        before.show(kept.add(span), kept=True)
     assert not before.waiting()
     saved = checkpoints_of(before)
     reach = {lane.feed: lane.length for lane in saved}
-    assert {feed: reach[feed] for feed in lengths} == lengths
-    assert reach[bob.control.key] <= script.fork
+    whole = {actor.control.key: len(actor.written) for actor in (alice, carol, dave)}
+    assert reach == whole | {bob.control.key: script.fork}
+    again = setting_aside(script, feeds, saved, kept)
+    assert {feed: again.delivered(feed) for feed in reach} == reach
+    assert sum(1 for _ in again.settled.stamps()) == len(bob.written) + len(script.two.written) - 2 * script.fork
+    assert (again.state(), again.voids()) == (before.state(), before.voids())
     resumed = setting_aside(script, feeds, saved)
     for feed, blocks in feeds.items():
         resumed.add(blocks[resumed.length(feed) :])

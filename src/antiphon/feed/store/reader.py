@@ -153,6 +153,16 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.branch_with(feed, seq, hash_)
 
+    def branch_ending(self, feed: bytes, hash_: bytes) -> Span | None:
+        """Return the span of another branch of a feed that ends with a block; None if there is none."""
+        with self._env.read() as tables:
+            return tables.branch_ending(feed, hash_)
+
+    def branch_firsts(self, feed: bytes) -> dict[bytes, int]:
+        """Return the first blocks of the kept spans of other branches, by the hash of the last block. None is read."""
+        with self._env.read() as tables:
+            return tables.branch_firsts(feed)
+
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of another branch of a feed that begins with its first block; None if there is none."""
         with self._env.read() as tables:

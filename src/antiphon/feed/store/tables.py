@@ -362,6 +362,16 @@ class Tables:
                     yield decode_branch(key, bytes(cursor.value()))
                 more = cursor.next()
 
+    def branch_firsts(self, feed: bytes) -> dict[bytes, int]:
+        """Return the first blocks of the spans of other branches of a feed, by the hash of the last block."""
+        found: dict[bytes, int] = {}
+        with self._txn.cursor(self._dbs["branches"]) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                found[bytes(cursor.key()[32:])] = spans.first_of(cursor.value())
+                more = cursor.next()
+        return found
+
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of a branch that begins with the feed's first block; None if there is none."""
         last = self._span_of(feed, NO_HASH)

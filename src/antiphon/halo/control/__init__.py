@@ -12,7 +12,9 @@ epoch_rights    `EpochRights`: the rights by the control blocks of an epoch alon
 present         `Present`: the policy and roles by all blocks, cached
 checkpoints     `Checkpoints`: lets go of acts that give nobody anything, and begins with what was saved
 lane_checkpoint  `LaneCheckpoint`: what was found out about the blocks of a control feed
-checkpoint_codec  its bytes
+branch_checkpoint  `BranchCheckpoint`: what was found out about the kept branches of a control feed
+settled_branches  `SettledBranches`: branch blocks that a machine knows, and leaves in the store
+checkpoint_codec  the bytes of checkpoints
 checkpoint_file  `CheckpointFile`: the file of a party's checkpoints
 stray_acts      `StrayActs`: the acts of branches that were shown
 state_fold      fold acts into a `PartyState`

@@ -13,9 +13,10 @@ from antiphon.core.errors import BadEncoding
 from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.act_columns import LISTED, NAMED, NUMBERS, ActColumns, Word
 from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, BarrenKind
+from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 
-TAG = b"antiphon.checkpoint.3\0"
+TAG = b"antiphon.checkpoint.4\0"
 _WHAT = "checkpoints of control feeds"
 _SUM_SIZE = 32
 
@@ -39,6 +40,7 @@ def _lane(lane: LaneCheckpoint) -> bytes:
     parts += [_numbers(acts.numbers.reshape(-1)), acts.named, u32(len(acts.feeds)), acts.feeds]
     parts += [_numbers(acts.listed.reshape(-1)), bytes([lane.valid is not None])]
     parts += [_numbers(NO_SEQS if lane.valid is None else lane.valid), lane.seen.encode()]
+    parts += [b"\0" if lane.branches is None else b"\1" + lane.branches.encode()]
     return b"".join(parts)
 
 
@@ -88,9 +90,12 @@ def _read(reader: Reader) -> LaneCheckpoint:
     both = np.sort(np.concatenate((seqs, acts.seqs)))
     if bool((np.diff(both) == 0).any()) or 0 in both[:1] or (seen.starts and seen.starts[-1] >= length):
         raise BadEncoding(f"{_WHAT}: its columns do not fit each other")
-    return LaneCheckpoint(
-        feed, length, hash_, BarrenActs(feed, seqs, says, keys, groups), acts, seen, valid if judged else None
-    )
+    beyond = reader.u8()
+    if beyond > 1:
+        raise BadEncoding(f"{_WHAT}: neither with nor without branches: {beyond}")
+    branches = BranchCheckpoint.decode(reader) if beyond else None
+    barren = BarrenActs(feed, seqs, says, keys, groups)
+    return LaneCheckpoint(feed, length, hash_, barren, acts, seen, valid if judged else None, branches)
 
 
 def _read_acts(reader: Reader, length: int) -> ActColumns:

@@ -8,7 +8,6 @@ docs/design/parties.md has the rule, and why no answer changes by it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,14 +20,16 @@ from antiphon.core.codec import Reader
 from antiphon.core.sightings import Sightings
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
-from antiphon.feed.feed_record import FeedRecord
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, read_history
 from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
 from antiphon.halo.acts.grant import admits
+from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.control_lane import ControlLane
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
+from antiphon.halo.control.settled_branches import BranchSource
 from antiphon.halo.credentials.claims import (
     Continuation,
     DeviceAdmission,
@@ -73,6 +74,7 @@ class Checkpoints:
         self._lanes = lanes
         self.source: Source | None = None
         self._offered: dict[bytes, LaneCheckpoint] = {}
+        self.branches: dict[bytes, BranchCheckpoint] = {}  # of the feeds that were restored
         self._suspects: dict[bytes, list[int]] = {}  # by feed: acts that are void now, and may be so for ever
         self._batch: tuple[bytes, int, list[Act]] = (b"", 0, [])  # the last one that was read again: feed, start, acts
         self._saved = 0  # acts in what was offered or taken last
@@ -80,9 +82,11 @@ class Checkpoints:
 
     # -- at the next opening
 
-    def offer(self, saved: Mapping[bytes, LaneCheckpoint], source: Source) -> None:
-        """Take checkpoints, to begin control feeds with, and where their blocks are."""
-        self._offered, self.source = dict(saved), source
+    def offer(
+        self, saved: Mapping[bytes, LaneCheckpoint], source: Source, branches: BranchSource | None = None
+    ) -> None:
+        """Take checkpoints, to begin control feeds with, and where their blocks and their branches are."""
+        self._offered, self.source, self._machine.settled.source = dict(saved), source, branches
         self._saved = sum(map(len, saved.values()))
 
     def withdraw(self) -> None:
@@ -97,15 +101,20 @@ class Checkpoints:
     def restore(self, records: Mapping[bytes, FeedRecord]) -> list[tuple[ControlLane, list[Act]]]:
         """Return lanes that begin with the checkpoints, each with its acts that count; none if a block is another.
 
-        Blocks in them have seen only each other, so all of them are delivered together.
+        Blocks in them have seen only each other, and branches that are here, so all of them are delivered together.
         """
         offered, self._offered = self._offered, {}
-        tips = {feed: self._tip(saved, records.get(feed)) for feed, saved in offered.items()}
-        found = [(saved, tip) for feed, saved in offered.items() if (tip := tips[feed]) is not None]
-        if len(found) < len(offered):
+        branches = {feed: saved.branches for feed, saved in offered.items() if saved.branches is not None}
+        tips = {feed: self._tip(saved, records.get(feed)) for feed, saved in offered.items() if saved.length}
+        fits = all(self._machine.settled.fits(records.get(feed), saved) for feed, saved in branches.items())
+        if not fits or None in tips.values():
             self._saved = -FEW  # they are saved anew
             return []
-        return [self._begin(saved, tip) for saved, tip in found]
+        self.branches = branches
+        found = [self._begin(offered[feed], tip) for feed, tip in tips.items() if tip is not None]
+        for lane, _ in found:
+            lane.ended = records[lane.feed].why is End.FAULT
+        return found
 
     def _tip(self, saved: LaneCheckpoint, record: FeedRecord | None) -> Block | None:
         """Return the last block of a checkpoint; None if a feed holds another one there."""
@@ -364,18 +373,20 @@ class Checkpoints:
 
     def collect(self) -> list[LaneCheckpoint] | None:
         """Return the checkpoints of all control feeds, if they save much; None if it is little more than before."""
-        if not self._machine.stands_alone:
+        if not self._machine.stands_alone or not self._machine.settled.all_kept:
             return None
-        lengths = self._closed()
-        closed = [(self._lanes[feed], length) for feed, length in lengths.items()]
-        count = sum(self._rows(lane, length) for lane, length in closed)
+        live = {act.hash for act in self._machine.to_be_read()}
+        branches = {feed: self._machine.settled.collect(lane, live) for feed, lane in self._lanes.items()}
+        count = sum(self._rows(lane, lane.position) for lane in self._lanes.values())
+        count += sum(len(found) for found in branches.values() if found is not None)
         count = 0 if count < FEW else count
         if abs(count - self._saved) < FEW:
             return None
         self._saved = count
-        whole = all(min(lane.position, lane.whole) == lengths.get(feed, 0) for feed, lane in self._lanes.items())
-        judged = whole and self._machine.is_unforked
-        return [self._checkpoint(lane, length, judged=judged) for lane, length in closed] if count else []
+        judged = self._machine.is_unforked and all(lane.position <= lane.whole for lane in self._lanes.values())
+        found = [(lane, branches[feed]) for feed, lane in self._lanes.items() if count]
+        known = [(lane, beyond) for lane, beyond in found if lane.position or beyond is not None]
+        return [self._checkpoint(lane, beyond, judged=judged) for lane, beyond in known]
 
     def _rows(self, lane: ControlLane, length: int) -> int:
         """Return about how many rows a checkpoint of a lane has."""
@@ -383,36 +394,20 @@ class Checkpoints:
         barren = 0 if lane.barren is None else int(np.count_nonzero(lane.barren.seqs < length))
         return kept + barren + len(_fitting(lane, length)) + bisect_left(lane.seen.starts, length)
 
-    def _checkpoint(self, lane: ControlLane, length: int, *, judged: bool) -> LaneCheckpoint:
+    def _checkpoint(self, lane: ControlLane, branches: BranchCheckpoint | None, *, judged: bool) -> LaneCheckpoint:
+        length = lane.position
         barren = BarrenActs.of(lane.feed, ()) if lane.barren is None else lane.barren.before(length)
         acts = _fitting(lane, length)
         if lane.narrowings is not None:
             acts = sorted([*acts, *lane.narrowings.between(0, length)], key=_seq)
         seen = Sightings.decode(Reader(lane.seen.encode(length), "sightings"))
-        hash_, columns, valid = lane.blocks[length - 1].hash, ActColumns.of(acts), None
+        columns, valid = ActColumns.of(acts), None
         if judged:
             authority = self._machine.authority
             authority.settle()
             given = (act for act in lane.acts.held() if gives(act) and authority.is_valid(act))
             valid = np.array([act.stamp.seq for act in given], dtype=np.int64)
-        return LaneCheckpoint(lane.feed, length, hash_, barren, columns, seen, valid)
-
-    def _closed(self) -> dict[bytes, int]:
-        """Return how much of each control feed has seen nothing but this much of the others: it needs nothing else."""
-        lengths = {feed: lane.position for feed, lane in self._lanes.items()}
-        watchers: dict[bytes, list[ControlLane]] = defaultdict(list)
-        for lane in self._lanes.values():
-            for feed in lane.seen.feeds():
-                watchers[feed].append(lane)
-        shorter = [feed for feed in watchers if feed not in lengths] + list(lengths)
-        while shorter:
-            feed = shorter.pop()
-            for lane in watchers[feed]:
-                seen = lane.seen.first_seeing(feed, lengths.get(feed, 0))
-                if seen is not None and seen < lengths[lane.feed]:
-                    lengths[lane.feed] = _batch_start(lane, seen)
-                    shorter.append(lane.feed)
-        return {feed: length for feed, length in lengths.items() if length}
+        return LaneCheckpoint(lane.feed, length, lane.head, barren, columns, seen, valid, branches)
 
 
 def gives(act: Act) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from antiphon.core.sightings import Seen
 from antiphon.feed.block import Block
@@ -11,9 +12,14 @@ from antiphon.halo.control.control_lane import ControlLane, Recallable
 from antiphon.halo.control.stray_acts import StrayActs
 from antiphon.halo.credentials.claims import Position
 
+if TYPE_CHECKING:
+    from antiphon.halo.control.settled_branches import SettledBranches
+
 
 class ControlBlocks:
     """The reading half of `PartyMachine`: histories of control feeds, and acts of branches."""
+
+    settled: SettledBranches
 
     def __init__(self, party: bytes) -> None:
         self.parent: ControlBlocks | None = None
@@ -63,11 +69,13 @@ class ControlBlocks:
 
     def stray(self, hash_: bytes) -> Act | None:
         """Return the act of a shown branch block, here or in the parent."""
+        self.settled.recall(hash_)
         found = self._strays.by_hash.get(hash_)
         return self.parent.stray(hash_) if found is None and self.parent is not None else found
 
     def strays_at(self, feed: bytes, seq: int) -> list[Act]:
         """Return the stray acts at a position, by the hashes of their blocks."""
+        self.settled.recall_at(feed, seq)
         own = self._strays.at(Position(feed, seq))
         above = [] if self.parent is None else self.parent.strays_at(feed, seq)
         return sorted([*own, *above], key=lambda act: act.hash)

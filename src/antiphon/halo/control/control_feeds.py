@@ -132,8 +132,9 @@ def _take_history(machine: PartyMachine, store: FeedReader, record: FeedRecord, 
     # Beyond a fork nothing is in force, but votes count, and others may have seen these blocks.
     ended = record.why is End.FAULT
     if length < record.length and (known is None or (known.valid_length, known.length) != (length, record.length)):
-        for span in store.held(feed, length, record.length):
-            machine.show(span, ended=ended)
+        for span in store.held(feed, max(length, min(machine.settled.until(feed), record.length)), record.length):
+            machine.show(span, ended=ended, held=True)
+        machine.settled.note_held(feed, record.length, record.hash)
 
 
 def _show_branches(machine: PartyMachine, store: FeedReader, record: FeedRecord, *, ended: bool) -> None:
@@ -141,7 +142,7 @@ def _show_branches(machine: PartyMachine, store: FeedReader, record: FeedRecord,
     for span in store.branches(record.feed, shown):
         if has_credentials(span):  # else it is one of data, of which some were erased
             shown[span.hash_at(span.end - 1)] = span.first
-            machine.show(span, ended=ended)
+            machine.show(span, ended=ended, kept=True)
 
 
 def _has_control_branch(machine: PartyMachine, store: FeedReader, record: FeedRecord) -> bool:

@@ -165,3 +165,10 @@ class Waiting:
 def beyond(block: Block, previous: bytes) -> BranchBlock:
     """Return a block of a control feed as one of a branch."""
     return BranchBlock(block.feed, block.seq, block.hash, previous, block.lamport, block.advance, block)
+
+
+def linked(blocks: Iterable[Block], previous: bytes) -> Iterator[BranchBlock]:
+    """Yield blocks of a control feed that follow one another as those of a branch."""
+    for block in blocks:
+        yield beyond(block, previous)
+        previous = block.hash

@@ -14,11 +14,12 @@ import numpy as np
 from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.act_columns import ActColumns
 from antiphon.halo.acts.barren_acts import BarrenActs, Seqs
+from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
 class LaneCheckpoint:
-    """A control feed up to a block: its barren acts, acts that were read, and what its writer had seen."""
+    """A control feed up to a block: its barren acts, acts that were read, what its writer had seen, and branches."""
 
     feed: bytes
     length: int
@@ -27,10 +28,12 @@ class LaneCheckpoint:
     acts: ActColumns
     seen: Sightings
     valid: Seqs | None = None  # grants and policies in force, by all acts of all checkpoints; None: that is not known
+    branches: BranchCheckpoint | None = None
 
     def __len__(self) -> int:
         """Return how many rows there are."""
-        return len(self.barren) + len(self.acts) + len(self.seen)
+        beyond = 0 if self.branches is None else len(self.branches)
+        return len(self.barren) + len(self.acts) + len(self.seen) + beyond
 
     def live(self) -> list[int]:
         """Return the seqs of the acts that must be read from their blocks, in order."""

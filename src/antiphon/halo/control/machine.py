@@ -24,12 +24,13 @@ from antiphon.feed.store.ingest import begins_control
 from antiphon.halo.acts.act import Act, Place, advance, read_act, read_history
 from antiphon.halo.acts.grant import admits
 from antiphon.halo.control.checkpoints import Checkpoints
-from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond
+from antiphon.halo.control.control_lane import ControlLane, Waiting, beyond, linked
 from antiphon.halo.control.control_paths import ControlPaths, Strays
 from antiphon.halo.control.epoch_rights import EpochRights
 from antiphon.halo.control.known_feeds import KnownFeeds
 from antiphon.halo.control.party_answers import PartyAnswers
 from antiphon.halo.control.present import Present
+from antiphon.halo.control.settled_branches import SettledBranches
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.control.taken_feeds import TakenFeeds
@@ -65,8 +66,10 @@ class PartyMachine(PartyAnswers):
         self._outdated = False  # acts of the authority have turned out to be beyond a fork
         self._acts: list[Act] = []
         self._aside = 0  # acts that were known, and are set aside
+        self.settled = SettledBranches(self, self._lanes, self._queue, self._branches, self._strays)
+        self._branches.settled = self.settled
         self.checkpoints = Checkpoints(self, self._lanes)
-        self._known_forks: dict[bytes, int] = {}
+        self.known_forks: dict[bytes, int] = {}  # where the histories of forked feeds end
         self._state: PartyState | None = None
         self.present = Present(self)
         self._frame: Timeframe | None = None
@@ -100,7 +103,7 @@ class PartyMachine(PartyAnswers):
         for block in blocks:
             lane = self._lanes.setdefault(block.feed, ControlLane(block.feed))
             if block.seq < lane.held:
-                known = block.hash in self._branches.blocks
+                known = block.hash in self._branches.blocks or self.settled.holds(block.hash)
                 if not known and (block.seq >= len(lane.blocks) or lane.blocks[block.seq].hash != block.hash):
                     raise BrokenChain(
                         f"control feed {block.feed.hex()[:8]}: block {block.seq} differs from the one held; hand in "
@@ -136,8 +139,11 @@ class PartyMachine(PartyAnswers):
         if not lane.known and (self.known_feeds.welcomes(lane.opening) or self.known_feeds.wait(lane.opening)):
             self._meet([lane.feed])
 
-    def show(self, span: Span, *, ended: bool = False) -> int:
-        """Add blocks of another branch, or beyond the fault that `ended` a feed; returns how many acts became known."""
+    def show(self, span: Span, *, ended: bool = False, kept: bool = False, held: bool = False) -> int:
+        """Add blocks of another branch, or beyond the fault that `ended` a feed; returns how many acts became known.
+
+        `kept`: the store keeps the span under its last block; `held`: as blocks that follow the history.
+        """
         lane = self._lanes.setdefault(span.feed, ControlLane(span.feed))
         if ended and not lane.ended:
             lane.ended = True
@@ -147,9 +153,12 @@ class PartyMachine(PartyAnswers):
             if lane.opening is not None or lane.held:
                 self._note_fork(span.feed, 0)
         else:
-            if not span.first and well_formed(span):
+            count = well_formed(span)
+            if not span.first and count:
                 self._open(lane, span.block(0))
             self._branches.add_span(span, whole=True)
+            if not held:
+                self.settled.note(span, count, kept=kept)
             for block in lane.overlap(span):
                 self._branches.compare(span.feed, block.seq, lane.hash_before(block.seq), block.hash)
             self._note_fork(span.feed, self._branches.parted.get(span.feed, NO_END))
@@ -216,8 +225,8 @@ class PartyMachine(PartyAnswers):
         self._round_own()
         self._authority.forks_moved = False
         ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
-        moved = [feed for feed, end in ends.items() if self._known_forks.get(feed) != end]
-        self._known_forks = ends
+        moved = [feed for feed, end in ends.items() if self.known_forks.get(feed) != end]
+        self.known_forks = ends
         for feed in moved:
             lane = self._lanes.get(feed)
             if lane is not None and ends[feed] < len(lane.blocks):
@@ -230,9 +239,7 @@ class PartyMachine(PartyAnswers):
     def _shorten(self, lane: ControlLane, end: int) -> None:
         """Take back the part of a history that is beyond a fork. It is a branch like any other, and stays shown."""
         previous = lane.blocks[end - 1].hash if end else NO_HASH
-        for block in lane.blocks[end:]:
-            self._branches.add([beyond(block, previous)])
-            previous = block.hash
+        self._branches.add(linked(lane.blocks[end:], previous))
         before = lane.acts[end - 1] if 0 < end < lane.position else None
         acts, grants = lane.acts[end:], self._authority.budgets.grants_before(lane.feed, end)
         self.regain([act for act in acts if lane.is_aside(act.stamp.seq)])
@@ -271,7 +278,7 @@ class PartyMachine(PartyAnswers):
         """Round the ends of forked feeds by all acts. A history that was shortened has lost its batch marks."""
         authority = self._authority
         self.round_forks(authority)
-        for feed, known in self._known_forks.items():
+        for feed, known in self.known_forks.items():
             told = authority.forks.get(feed)
             if told and feed in self._lanes and min(told.values()) > known:
                 authority.fork(feed, known, min(told, key=lambda position: told[position]))
@@ -293,7 +300,8 @@ class PartyMachine(PartyAnswers):
         return self._known - before
 
     def _advance(self, feed: bytes) -> Iterator[bytes]:
-        if feed in self._branches.blocks:
+        if feed not in self._lanes:
+            self.settled.recall(feed)
             yield from self._look(self._branches.blocks[feed])
             return
         lane = self._lanes[feed]
@@ -332,7 +340,7 @@ class PartyMachine(PartyAnswers):
     def _look(self, found: BranchBlock) -> Iterator[bytes]:
         """Show a branch block, if all that leads to it is here, and read its act."""
         lane = self._lanes[found.feed]
-        ended = lane.fault or lane.ended or lane.position >= self._known_forks.get(found.feed, NO_END)
+        ended = lane.fault or lane.ended or lane.position >= self.known_forks.get(found.feed, NO_END)
         head = None if ended else lane.head
         if not lane.known or not self._branches.show(found, self.standing, lane.position, lane.link, head=head):
             return
@@ -340,19 +348,21 @@ class PartyMachine(PartyAnswers):
         if found.seq < len(lane.blocks):  # it is history: otherwise the fork would be known
             yield found.feed
             return
-        acts = [] if found.whole.flags & Flag.MORE else self._read_stray(lane, found)
+        acts = [] if found.whole.flags & Flag.MORE else self.read_stray(lane, found)
         for act in acts:
             if isinstance(act.claim, Equivocated):
                 self._authority.fork(act.claim.feed, act.claim.length)
         self._learn(acts)
         yield found.feed
 
-    def _read_stray(self, lane: ControlLane, last: BranchBlock) -> list[Act]:
+    def read_stray(self, lane: ControlLane, last: BranchBlock) -> list[Act]:
         """Read the acts of a batch on a branch, which ends with this block."""
         at, batch = last, [last.whole]
+        self.settled.recall(at.previous)
         while at.seq > lane.position and (before := self._branches.blocks[at.previous]).whole.flags & Flag.MORE:
             at = before
             batch.append(at.whole)
+            self.settled.recall(at.previous)
         after = self._strays.by_hash.get(at.previous) or (lane.acts[at.seq - 1] if at.seq else None)
         return self._strays.read(batch[::-1], after, self._authority.budgets.grants_before(last.feed, at.seq))
 
@@ -384,23 +394,6 @@ class PartyMachine(PartyAnswers):
         if missing is None or missing.feed in self._lanes or self.parent is None:
             return missing
         return self.parent.obstacle(missing)
-
-    def common(self, feed: bytes) -> int:
-        """Return how many blocks of a forked feed, here or in the parent, are common to all its branches."""
-        above = NO_END if self.parent is None else self.parent.common(feed)
-        return min(self._authority.common(feed), above)
-
-    def knows(self, feed: bytes) -> bool:
-        """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""
-        lane = self._lanes.get(feed)
-        known = feed == self.genesis_feed or (lane is not None and lane.known) or feed in self._authority.feeds.admitted
-        return known or feed in self._strays.named
-
-    @property
-    def known_count(self) -> int:
-        """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
-        above = 0 if self.parent is None else self.parent.known_count
-        return len(self.known_feeds.named) + len(self._authority.feeds.admitted) + len(self._strays.named) + above
 
     def _hear(self, acts: Iterable[Act]) -> None:
         """Take note of whom acts name, except those beyond what their feeds may give."""
@@ -484,11 +477,6 @@ class PartyMachine(PartyAnswers):
             self._frame = Timeframe({feed: lane.position - 1 for feed, lane in lanes if lane.position} | held)
         return self._frame
 
-    def held(self) -> Strays:
-        """Return the acts beyond forks that final epochs hold, here and in the parent."""
-        above = () if self.parent is None else self.parent.held()
-        return (*above, *self._own_held())
-
     def _own_held(self) -> Strays:
         self._settle()
         return self._held
@@ -520,7 +508,7 @@ class PartyMachine(PartyAnswers):
             self._stands = chain
 
     def _find_held(self, chain: EpochChain) -> Strays:
-        if not self._strays.by_hash:
+        if not self._strays.by_hash and not self.settled:
             return ()
         held = tuple(act for act in self._paths.held_by(chain) if act.stamp.feed in self._lanes)
         if self.delivered(self.genesis_feed) or any(act.stamp.feed == self.genesis_feed for act in held):
@@ -557,12 +545,20 @@ class PartyMachine(PartyAnswers):
 
     def regain(self, acts: Sequence[Act]) -> None:
         """Know acts as values again that were set aside."""
-        self._acts += acts
-        self._aside -= len(acts)
+        self.know_again(acts)
         spent = [act for act in acts if admits(act)]
         if spent:
             self._spent += spent
             self._renewed = None
+
+    def know_again(self, acts: Sequence[Act]) -> None:
+        """Count acts among those that are held as values."""
+        self._acts += acts
+        self._aside -= len(acts)
+
+    def to_be_read(self) -> Iterator[Act]:
+        """Yield the acts of branches that say more than whom they name, by what is known now."""
+        yield from (*self._own_held(), *self._spent)
 
     def set_aside(self, least: int | None = None) -> None:
         """Let go of the acts that are void for ever, if there are many of them (`Checkpoints`). No answer changes."""
@@ -593,5 +589,9 @@ class PartyMachine(PartyAnswers):
             if self._authority.forks_moved:
                 self._forked()
             self.checkpoints.presume()
+            for feed, saved in self.checkpoints.branches.items():
+                if self.settled.restore(feed, saved):
+                    self._aside += saved.acts
+                    self._meet(self.known_feeds.name(saved.named()))
             self._deliver()
             self._renew()

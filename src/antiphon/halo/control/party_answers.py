@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import Kind
+from antiphon.feed.header import NO_END, Kind
 from antiphon.halo.acts.act import Act, Place, Void
 from antiphon.halo.control.control_blocks import ControlBlocks
 from antiphon.halo.control.control_paths import Strays
@@ -28,6 +28,7 @@ class PartyAnswers(ControlBlocks):
     """The answering half of `PartyMachine`."""
 
     parent: PartyAnswers | None
+    genesis_feed: bytes
     present: Present
     known_feeds: KnownFeeds
     _authority: Authority
@@ -46,12 +47,8 @@ class PartyAnswers(ControlBlocks):
         """Return the timeframe of all delivered control blocks, the parent's included; up to forks, or final epochs."""
 
     @abstractmethod
-    def held(self) -> Strays:
-        """Return the acts beyond forks that final epochs hold, here and in the parent."""
-
-    @abstractmethod
     def _own_held(self) -> Strays:
-        """Return those of this party itself."""
+        """Return the acts beyond forks that final epochs hold, of this party itself."""
 
     @abstractmethod
     def epochs(self) -> EpochChain:
@@ -64,6 +61,28 @@ class PartyAnswers(ControlBlocks):
     @property
     def _known(self) -> int:
         return len(self._acts) + self._aside
+
+    def held(self) -> Strays:
+        """Return the acts beyond forks that final epochs hold, here and in the parent."""
+        above = () if self.parent is None else self.parent.held()
+        return (*above, *self._own_held())
+
+    def common(self, feed: bytes) -> int:
+        """Return how many blocks of a forked feed, here or in the parent, are common to all its branches."""
+        above = NO_END if self.parent is None else self.parent.common(feed)
+        return min(self._authority.common(feed), above)
+
+    def knows(self, feed: bytes) -> bool:
+        """True if a feed of this party is known: acts name it in a chain from the genesis. Others are not taken."""
+        lane = self._lanes.get(feed)
+        known = feed == self.genesis_feed or (lane is not None and lane.known) or feed in self._authority.feeds.admitted
+        return known or feed in self._strays.named
+
+    @property
+    def known_count(self) -> int:
+        """Return how many identities and data feeds are named. It grows whenever another feed becomes known."""
+        above = 0 if self.parent is None else self.parent.known_count
+        return len(self.known_feeds.named) + len(self._authority.feeds.admitted) + len(self._strays.named) + above
 
     def names(self, identity: bytes) -> bool:
         """True if control feeds of an identity are known: a grant in a known control feed has it as its subject."""
@@ -145,6 +164,7 @@ class PartyAnswers(ControlBlocks):
         for act in chain(acts, self.checkpoints.aside()):
             if reason := self.judge(act) or epochs.reason(act):
                 yield Void(act.stamp, reason)
+        yield from (Void(stamp, PAST_CUT) for stamp in self.settled.stamps())
         for lane in self._lanes.values():
             if lane.fault:
                 yield from (Void(block.stamp, lane.fault) for block in lane.blocks[lane.position :])

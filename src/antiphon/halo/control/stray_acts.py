@@ -15,7 +15,7 @@ from antiphon.core.sightings import Seen, Sightings
 from antiphon.feed.block import Block
 from antiphon.halo.acts.act import Act, advance, read_batch
 from antiphon.halo.acts.grant import admits
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Position
+from antiphon.halo.credentials.claims import Equivocated, FeedAdmission, FeedKind, Position
 
 
 class StrayActs:
@@ -25,6 +25,7 @@ class StrayActs:
         self._party = party
         self.by_hash: dict[bytes, Act] = {}
         self.named: dict[bytes, None] = {}  # data feeds that some stray act admits: others may have seen them
+        self.reported: dict[bytes, None] = {}  # feeds whose forks some stray act proves
         self._at: dict[Position, list[Act]] = defaultdict(list)
         self._followers: dict[bytes, list[Act]] = defaultdict(list)  # by the hash of the block before
         self._counts: Counter[bytes] = Counter()
@@ -76,6 +77,8 @@ class StrayActs:
             later.follow(act)  # it followed the same act of a history, which may have been let go and read again
         if isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
             self.named[act.claim.feed] = None
+        if isinstance(act.claim, Equivocated):
+            self.reported[act.claim.feed] = None
 
     def drop(self, hash_: bytes) -> Act | None:
         """Return the act of a block that turned out to be history; None if it was no stray."""

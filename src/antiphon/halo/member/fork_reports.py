@@ -55,7 +55,7 @@ def untold(member: Membership) -> list[list[bytes]]:
 def _admissions(member: Membership) -> list[Act]:
     machine = member.machine
     authority = machine.authority
-    past: dict[bytes, Act] = {}
+    past: dict[bytes, Act | bytes] = dict(machine.settled.admitted())  # the act, or the hash of its block
     told: set[bytes] = set()
     for act in machine.acts():
         admission = act.claim
@@ -65,12 +65,16 @@ def _admissions(member: Membership) -> list[Act]:
             if not authority.feeds.is_spent(act, admission):  # else nobody knows the feed by it
                 told.add(admission.feed)
         else:
-            past.setdefault(admission.feed, act)
+            if not isinstance(past.get(admission.feed), Act):
+                past[admission.feed] = act
     new = [feed for feed in past if feed not in told]
     if not new or member.control is None:
         return []
     left = authority.budgets.repeats_left(member.control.feed, machine.delivered(member.control.feed))
-    return [past[feed] for feed in sorted(new, key=lambda feed: (not member.holds(feed), feed))[: max(0, left)]]
+    chosen = sorted(new, key=lambda feed: (not member.holds(feed), feed))[: max(0, left)]
+    found = [past[feed] for feed in chosen]
+    acts = [machine.stray(one) if isinstance(one, bytes) else one for one in found]
+    return [act for act in acts if act is not None]
 
 
 def _votes(member: Membership) -> list[Act]:

@@ -400,7 +400,7 @@ class Membership:
     def attach_checkpoint(self, checkpoint: CheckpointFile) -> None:
         """Let go of acts that are void for ever, and keep in a file which they are."""
         self._checkpoint = checkpoint
-        self.machine.checkpoints.offer(checkpoint.load(), self._blocks)
+        self.machine.checkpoints.offer(checkpoint.load(), self._blocks, self._store)
 
     def save_checkpoint(self) -> None:
         """Save what was found out about control feeds with many void acts, for the next opening."""

@@ -1,0 +1,141 @@
+"""Branches of a member's control feed cost an opening once: later ones leave them in the store (issue 20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.attacks.test_void_acts import LABEL, read_by_opening
+
+import antiphon
+from antiphon import Role
+from antiphon.api.store import Store
+from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks, RefusedBlocks
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.feed.encoder import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.span import Span
+from antiphon.feed.store import tables
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim, MemberAdmission
+from antiphon.testing.parties import pair_of
+from antiphon.testing.spans import SpanWriter
+
+BRANCHES = 40
+LENGTH = 5
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    owner = antiphon.open(tmp_path / "owner", name="owner", unprotected=True, epochs=False)
+    editor = antiphon.open(tmp_path / "editor", name="editor", unprotected=True, epochs=False)
+    with owner, editor:
+        editor.join(owner.create_party(LABEL).invite(editor.me, Role.EDITOR))
+        for _ in range(2):
+            antiphon.sync(owner, editor)
+        yield owner, editor
+
+
+class Forger:
+    """Signs histories of the editor's control feed, each from the same place on."""
+
+    def __init__(self, editor: Store) -> None:
+        self._member = editor.manager.member(editor.party(LABEL).key)
+        control = self._member.control
+        assert control is not None
+        self._pair, self._record = editor.keys.pair(control.feed), editor.manager.feeds.record(control.feed)
+
+    def pen(self, seed: int) -> SpanWriter:
+        writer = SpanWriter(self._pair, bytes(self._member.party), seed)
+        writer.record = self._record
+        return writer
+
+    def say(self, writer: SpanWriter, claim: Claim, *seen: Entry) -> Span:
+        signed = credential.sign(bytes(self._member.party), claim, [self._member.device.pair])
+        draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+        (span,) = writer.extend([draft], seen=seen)
+        return span
+
+    def names(self, writer: SpanWriter, name: str, *seen: Entry) -> Span:
+        return self.say(writer, MemberAdmission(bytes(pair_of(name).key), frozenset({Role.READER})), *seen)
+
+
+def take(store: Store, spans: list[Span]) -> None:
+    for span in spans:
+        try:
+            store.manager.feeds.ingest(span)
+        except Equivocation:  # it is kept
+            pass
+        except (BrokenChain, MissingBlocks, RefusedBlocks):
+            store.manager.feeds.ingest_branch([span])
+    store.party(LABEL).refresh()
+
+
+def spans_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count the spans of branches that an opening reads."""
+    count, read = 0, tables.decode_branch
+
+    def counting(key: bytes, stored: bytes) -> Span:
+        nonlocal count
+        count += 1
+        return read(key, stored)
+
+    with monkeypatch.context() as patched, antiphon.open(home, epochs=False) as store:
+        patched.setattr(tables, "decode_branch", counting)
+        assert store.party(LABEL).name == LABEL
+    return count
+
+
+def test_branches_are_left_in_the_store(
+    homes: tuple[Store, Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All acts on all branches were read and verified at each opening."""
+    owner, editor = homes
+    forger = Forger(editor)
+    pens = [forger.pen(seed) for seed in range(BRANCHES)]
+    spans = [forger.names(pen, f"{at} of {seed}") for at in range(LENGTH) for seed, pen in enumerate(pens)]
+    take(owner, spans)
+    waiting = forger.pen(BRANCHES)
+    far = [Entry(bytes(pair_of("nobody").key), seq, 9, bytes([seq]) * 32) for seq in range(1, BRANCHES)]
+    take(owner, [forger.names(waiting, f"far {entry.seq}", entry) for entry in far])
+    home, party = tmp_path / "owner", owner.party(LABEL).key
+    voids = owner.manager.member(party).machine.voids()
+    owner.close()
+    read_by_opening(home, monkeypatch)
+    assert read_by_opening(home, monkeypatch) < BRANCHES // 2
+    assert spans_read(home, monkeypatch) == 0
+    with antiphon.open(home, epochs=False) as store:
+        machine = store.manager.member(party).machine
+        assert machine.names(pair_of(f"{LENGTH - 1} of {BRANCHES - 1}").key)
+        assert not machine.names(pair_of("far 1").key)
+        assert machine.voids() == voids
+        take(store, [forger.names(pens[1], "goes on")])
+        assert machine.names(pair_of("goes on").key)
+        assert not machine.waiting()
+
+
+def test_what_waits_in_the_store_is_shown_when_the_block_comes(homes: tuple[Store, Store], tmp_path: Path) -> None:
+    owner, editor = homes
+    forger = Forger(editor)
+    pens = [forger.pen(seed) for seed in range(BRANCHES)]
+    antiphon.sync(owner, editor)
+    party = owner.party(LABEL).key
+    writer = owner.manager.member(party).control
+    assert writer is not None
+    seq = owner.manager.feeds.record(writer.feed).length
+    owner.manager.member(party).admit(pair_of("guest").key, [Role.READER])
+    late = owner.manager.feeds.block(writer.feed, seq).entry
+    spans = [forger.names(pen, f"late {seed}", late) for seed, pen in enumerate(pens)]
+    spans += [forger.names(pen, f"later {seed}") for seed, pen in enumerate(pens)]
+    take(editor, spans)  # it lacks the block that they have seen
+    editor.close()
+    for _ in range(2):
+        with antiphon.open(tmp_path / "editor", epochs=False) as store:
+            machine = store.manager.member(party).machine
+            assert not machine.names(pair_of("later 7").key)
+    with antiphon.open(tmp_path / "editor", epochs=False) as store:
+        machine = store.manager.member(party).machine
+        assert machine.settled
+        antiphon.sync(owner, store)
+        assert all(machine.names(pair_of(f"later {seed}").key) for seed in range(BRANCHES))
