@@ -127,7 +127,7 @@ FULL = Plan(
     cold_rounds=3,
     warm_rounds=9,
     writers=(10, 100, 1_000),
-    writer_rounds=300,
+    writer_rounds=1_000,
     writer_repeats=3,
     goals=FULL_GOALS,
 )
