@@ -32,6 +32,7 @@ from pathlib import Path
 
 from antiphon.api.child_party import add_child_reference
 from antiphon.api.health.home_files import tighten
+from antiphon.api.health.presence import need_feeds, need_keys, need_rest
 from antiphon.api.held_views import HeldViews, hold_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
@@ -143,14 +144,14 @@ class Store:
         if prune and not epochs:
             raise InvalidInput("a store prunes by itself only where it takes part in epochs: leave out epochs=False")
         home = local_path(path)
-        keys, recovery_phrase = _keys(
-            home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness
+        keys, recovery_phrase = _enter(
+            home, name, _protection(passphrase, keyring, unprotected), passphrase, randomness
         )
-        tighten(home)
         device = devices(keys)[0]
         held_views = HeldViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
             feeds = opened.enter_context(FeedStore.open(home / "feeds", clock=clock, randomness=randomness))
+            need_rest(home, feeds, keys)
             meta = opened.enter_context(MetaStore.open(home / "meta.db", clock=clock))
             manager = PartyManager(
                 feeds,
@@ -499,6 +500,17 @@ def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Pro
     if passphrase is not None:
         return Protection.PASSPHRASE
     return Protection.KEYRING if keyring else Protection.UNPROTECTED if unprotected else None
+
+
+def _enter(
+    home: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
+) -> tuple[KeyStore, str]:
+    """Open or create the keys of a home, if no file was lost, and take the permissions of others from its files."""
+    need_keys(home)
+    keys, recovery_phrase = _keys(home / "keys", name, protection, passphrase, randomness)
+    tighten(home)
+    need_feeds(home, keys)
+    return keys, recovery_phrase
 
 
 def _keys(

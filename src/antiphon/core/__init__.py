@@ -8,6 +8,7 @@ timeframe  `Timeframe`: a vector clock over feeds; `Causality`
 sightings  `Sightings`: the timeframes of all blocks of a feed, as one log
 errors     the tree of errors
 local_path folders that users name; a URI is refused
+disk_room  tells a full disk from other errors, and names it
 reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 output_file  `output_file`: files that appear whole or not at all

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from antiphon.core.disk_room import disk_full, is_full
 from antiphon.core.errors import InvalidInput, StoreError
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without hard links
@@ -66,4 +67,6 @@ def _exists(path: Path) -> InvalidInput:
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
+    if is_full(error):
+        return disk_full(str(path), path)
     return StoreError(f"{path} cannot be written: {error.strerror or error}; name another path, or make room")

@@ -45,11 +45,14 @@ def generate(home: str | Path, options: Options, tick: Tick = lambda _: None) ->
     folder, begin = Path(home), time.perf_counter()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} is not empty, and is not written over; name another folder")
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         made = _write(folder, options, tick)
-    except BaseException:  # also an interrupt: no half-written home is left
+    except BaseException:  # also an interrupt or a full disk: no half-written home is left
         _clear(folder)
+        for place in new:
+            place.rmdir()
         raise
     made.seconds = time.perf_counter() - begin
     return made

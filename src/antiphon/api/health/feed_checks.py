@@ -21,7 +21,7 @@ _FEEDS_LOST = (
     "Put a copy of the folder back: this device then opens new feeds. Without one, begin a new home with the recovery "
     "phrase of the identity, and sync: members have the feeds"
 )
-_BLOBS_LOST = "Put a copy of the folder back, or move it away: a new one is made, and blobs come from peers when needed"
+_BLOBS_LOST = "Put a copy of the folder back, or begin an empty one (antiphon.snapshot.BlobStore.open), and sync"
 _CODES = {
     DamagedPart.RECORD: FindingCode.FEED_RECORD,
     DamagedPart.BLOCKS: FindingCode.FEED_BLOCKS,

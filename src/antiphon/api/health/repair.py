@@ -23,9 +23,11 @@ from pathlib import Path
 from antiphon.api.health.check import check_home
 from antiphon.api.health.feed_checks import Tick
 from antiphon.api.health.finding import Finding, FindingCode
-from antiphon.api.health.home_files import BLOBS, FEEDS, tighten
+from antiphon.api.health.home_files import BLOBS, FEEDS, METADATA, tighten
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.lock import lock
+from antiphon.party.live.manager import find_genesis
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.snapshot.blob_store import BlobStore
 
 _ATTEMPTS_MAX = 3  # a repair can uncover more: a record that is made again has blocks that can be checked
@@ -85,6 +87,21 @@ def _delete_derived(home: Path, findings: list[Finding]) -> None:
         os.close(handle)
 
 
+def _rebuild_metadata(home: Path, findings: list[Finding]) -> None:
+    """Follow all parties in which this device writes. A damaged file is set aside, with its labels and preferences."""
+    path = home / METADATA
+    anew = any(finding.code is FindingCode.METADATA_DAMAGED for finding in findings)
+    with FeedStore.open(home / FEEDS) as feeds:  # its lock says that nobody has the metadata open
+        if anew:
+            if path.exists():
+                os.replace(path, path.with_name(f"{path.name}.damaged"))
+            for suffix in _SQLITE_SUFFIXES[1:]:
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with MetaStore.open(path) as meta:
+            for party in sorted({record.party for record in feeds.feeds() if record.writable}):
+                meta.subscribe(party, genesis_feed=find_genesis(feeds, party), again=anew)
+
+
 def _tighten(home: Path, findings: list[Finding]) -> None:
     tighten(home)
 
@@ -99,5 +116,7 @@ _REPAIRS: dict[FindingCode, Repair] = {
     FindingCode.BLOB: _drop_blobs,
     FindingCode.ITEMS_DAMAGED: _delete_derived,
     FindingCode.CHECKPOINT_DAMAGED: _delete_derived,
+    FindingCode.METADATA_DAMAGED: _rebuild_metadata,
+    FindingCode.METADATA_PARTY: _rebuild_metadata,
     FindingCode.FILE_PERMISSIONS: _tighten,
 }

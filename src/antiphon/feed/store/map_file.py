@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import lmdb
 
+from antiphon.core.disk_room import disk_full, is_out_of_room
 from antiphon.core.errors import DamagedStore, StoreClosed, StoreError
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.gate import Gate
@@ -20,6 +21,7 @@ from antiphon.feed.store.map_check import map_fault
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
 READERS_MAX = 1024
+_LOCK_SIZE = 64 * READERS_MAX + 4096  # of LMDB's lock file, at least: a slot for each reader
 
 Result = TypeVar("Result")
 View = TypeVar("View")
@@ -76,7 +78,9 @@ class MapFile(ABC, Generic[View]):
         fault = map_fault(self.file)
         if fault:
             raise self._damaged(fault)
+        new = not self.file.exists()
         try:
+            self._make_lock_file()
             self._env = lmdb.open(
                 str(self.path),
                 map_size=map_size,
@@ -92,11 +96,27 @@ class MapFile(ABC, Generic[View]):
             self.tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in self._names}
             if not self.readonly:
                 self._env.reader_check()  # frees the slots of dead processes
-        except lmdb.Error as error:
+        except (lmdb.Error, OSError) as error:
+            if self._env is not None:
+                self._env.close()
+                self._env = None
+            if new and not self.readonly:  # half a file would look like a damaged one
+                self.file.unlink(missing_ok=True)
+            if is_out_of_room(error, self.path):
+                raise disk_full(f"the {self.what}", self.path) from error
             raise StoreError(
                 f"the {self.what} at {self.path} cannot be opened: {error}. If it is new, let its writer open it "
                 "first; a process opens one store once and shares it"
             ) from error
+
+    def _make_lock_file(self) -> None:
+        """Allocate LMDB's lock file, which is mapped: a page of it that finds no room on the disk kills the process."""
+        if not self.readonly:
+            handle = os.open(self.path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(handle, 0, _LOCK_SIZE)
+            finally:
+                os.close(handle)
 
     @property
     def file(self) -> Path:
@@ -172,10 +192,15 @@ class MapFile(ABC, Generic[View]):
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
-                raise StoreError(
-                    f"the {self.what} at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
-                    "check the disk's space and health"
-                ) from error
+                raise self._unwritable(error) from error
+
+    def _unwritable(self, error: lmdb.Error) -> StoreError:
+        if is_out_of_room(error, self.path):
+            return disk_full(f"the {self.what}", self.path)
+        return StoreError(
+            f"the {self.what} at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
+            "check the disk's space and health"
+        )
 
     def _grow(self) -> None:
         with self._gate.exclusive():
@@ -260,10 +285,14 @@ class MapFile(ABC, Generic[View]):
         with self._gate.exclusive():
             if not self._closed:
                 self._closed = True
-                if not self.readonly and self._disk.waits:
-                    self._env.sync(True)
-                self._close()
-                os.close(self._lock)
+                try:
+                    if not self.readonly and self._disk.waits:
+                        self._env.sync(True)
+                except lmdb.Error as error:
+                    raise self._unwritable(error) from error
+                finally:
+                    self._close()
+                    os.close(self._lock)
 
     def _close(self) -> None:
         self._env.close()

@@ -135,7 +135,8 @@ class PartyManager:
         key = PublicKey(party)
         with self._lock:
             running = self._open.get(key)
-            if running is not None and running.running:
+            if running is not None and (running.running or running.stopped_by_error):
+                running.resume()
                 return running
             known = self.meta.find(key)
             if known is None or known.state is SubscriptionState.FORGOTTEN:

@@ -119,6 +119,11 @@ class PartyProcessor:
         """True if the party is not paused, closed, deleted or stopped by an error."""
         return self._engine is not None
 
+    @property
+    def stopped_by_error(self) -> bool:
+        """True if an error has stopped the party. The next call tries to go on."""
+        return self._failed
+
     def resume(self) -> None:
         """Start the engine from the item store, and process new blocks. Does nothing if the party runs."""
         with self._lock:
@@ -564,6 +569,8 @@ class Locked:
         party._depth += 1
         party._owner = threading.get_ident()
         try:
+            if party._failed and party._engine is None:
+                party.resume()  # the error may be over, such as a full disk
             return party.engine
         except BaseException as error:
             self.__exit__(type(error), error, None)

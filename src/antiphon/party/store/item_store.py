@@ -20,6 +20,7 @@ from typing import Any
 
 from antiphon.core.cid import CID_SIZE
 from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.disk_room import disk_full, is_out_of_room
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.sightings import Sightings
@@ -87,10 +88,18 @@ class ItemStore:
         except (sqlite3.DatabaseError, AntiphonError, OSError, UnicodeError) as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # a missing table or column: not our schema
             if path is None or isinstance(error, OSError) or (_is_operational(error) and code != sqlite3.SQLITE_ERROR):
-                raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
+                raise self._unwritable(error, "opened") from error
             self.why_rebuilt = str(error)
             delete_file(path)
-            self._open()
+            try:
+                self._open()
+            except (sqlite3.Error, OSError) as again:
+                raise self._unwritable(again, "opened") from again
+
+    def _unwritable(self, error: Exception, done: str) -> StoreError:
+        if self.path is not None and is_out_of_room(error, self.path):
+            return disk_full("the item store", self.path)
+        return StoreError(f"the item store at {self.path} cannot be {done}: {error}")
 
     def _open(self) -> None:
         self._check: PageCheck | None = None
@@ -343,7 +352,7 @@ class ItemStore:
             if self._checkpoints is not None:
                 self._checkpoints.after_commit(self._db)
         except sqlite3.Error as error:
-            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
+            raise self._unwritable(error, "written") from error
 
     def _put(self, save: Save) -> None:
         """Write a part of a transaction. Its rows are dropped as soon as they are written, since they may be long."""
@@ -434,7 +443,7 @@ class ItemStore:
                     self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
+            raise self._unwritable(error, "written") from error
 
     def clear(self) -> None:
         """Delete everything, to rebuild it. The file is replaced, because it may be damaged."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.core.codec import u32
+from antiphon.core.disk_room import disk_full, is_out_of_room
 from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
 
 APPLICATION_ID = int.from_bytes(b"APm1", "big")
@@ -212,10 +213,12 @@ def _errors(path: Path) -> Iterator[None]:
             raise StoreLocked(
                 f"the metadata store {path} is being changed by another process for too long; stop that, or try again"
             ) from error
+        if is_out_of_room(error, path):
+            raise disk_full("the metadata store", path) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise StoreError(
-                f"{path} is no metadata store of Antiphon; name another file. If it was one, it is damaged: move it "
-                "away and subscribe to your parties again"
+                f"{path} is no metadata store of Antiphon; name another file. If it was one, it is damaged: put "
+                "a copy back, or make it anew from the feeds (docs/recovering.md)"
             ) from error
         if code == sqlite3.SQLITE_CORRUPT or not (
             code or isinstance(error, OSError)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,15 +9,8 @@ from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
+from antiphon.core.disk_room import is_full, room_of
 from antiphon.core.errors import DiskFull
-
-_FULL = re.compile(r"No space left on device|Disk quota exceeded|\[Errno 28\]|\(os error 28\)|MDB_MAP_FULL")
-
-
-def is_full(error: BaseException) -> bool:
-    """True if an error, or one that it wraps as text, says that a disk is full."""
-    number = error.errno if isinstance(error, OSError) else None
-    return number in (errno.ENOSPC, errno.EDQUOT) or bool(_FULL.search(str(error)))
 
 
 @contextmanager
@@ -46,11 +36,3 @@ def scratch_folders(spark: SparkSession | None) -> list[Path]:
         return []
     named = spark.sparkContext.getConf().get("spark.local.dir") or gettempdir()
     return [Path(one) for one in named.split(",")]
-
-
-def room_of(folder: Path) -> int:
-    """Return the free bytes of the disk that has a folder, or would have it; 0 if that cannot be found."""
-    for place in (folder, *folder.parents):
-        if place.exists():
-            return shutil.disk_usage(place).free
-    return 0

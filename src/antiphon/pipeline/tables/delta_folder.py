@@ -34,11 +34,11 @@ from deltalake.transaction import (
 )
 from pyspark.sql.types import StringType, StructField, StructType
 
+from antiphon.core.disk_room import is_full
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedTables, InvalidInput, StoreLocked
 from antiphon.core.local_path import local_path
 from antiphon.feed.store.lock import sync_folder
 from antiphon.feed.store.private_files import make_file, make_folder, replace_file
-from antiphon.pipeline.session.full_disk import is_full
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
 from antiphon.pipeline.tables.dead_files import dead_files, delete_files, files_in, size_of
 from antiphon.pipeline.tables.delta_log import LOG, OURS, log_entry, read_commits

@@ -1,0 +1,72 @@
+"""Checks before a home is opened: a file that was lost must not look like one that was never made.
+
+Without them, a home without `keys` becomes the home of a new person, one without `meta.db` has no parties, and one
+without feeds writes a second history of its own feeds (rule 6).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from antiphon.api.health.home_files import BLOBS, DATA, FEEDS, KEYS, METADATA
+from antiphon.core.errors import DamagedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.keys.key_file import KeyKind
+from antiphon.halo.keys.key_store import KeyStore
+
+
+def need_keys(home: Path) -> None:
+    """Raise `DamagedStore` if a home has feeds or parties, and no keys."""
+    if not (home / KEYS).exists() and (_has(home / FEEDS / DATA) or _has(home / METADATA)):
+        raise _missing(
+            home / KEYS,
+            "the private keys of this home are missing. Put a copy of the file back; or begin a new home with the "
+            "recovery phrase of the identity, and sync. No new identity is made here",
+        )
+
+
+def need_feeds(home: Path, keys: KeyStore) -> None:
+    """Raise `DamagedStore` if the keys of feeds are here, and the feeds are not."""
+    if not _has(home / FEEDS / DATA) and keys.keys(KeyKind.FEED):
+        raise _missing(
+            home / FEEDS / DATA,
+            "the feeds of this home are missing. Put a copy of the folder back: this device then opens new feeds; or "
+            "begin a new home with the recovery phrase of the identity, and sync",
+        )
+
+
+def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
+    """Raise `DamagedStore` if feeds are written here, and their keys, the list of parties or the blobs are missing."""
+    written = {record.feed for record in feeds.feeds() if record.writable}
+    if not written:
+        return  # a new home
+    if written.isdisjoint(bytes(key.key) for key in keys.keys(KeyKind.FEED)):
+        raise _missing(
+            home / KEYS,
+            "these are the keys of another home: no feed that is written here has its key among them. Put a copy of "
+            "the right file back; or begin a new home with the recovery phrase of the identity, and sync",
+        )
+    if not _has(home / METADATA):
+        raise _missing(
+            home / METADATA,
+            "the list of parties is missing. Put a copy of the file back, or make it anew from the feeds: "
+            "`antiphon doctor --repair`; labels and preferences are lost then",
+        )
+    if not _has(home / BLOBS / DATA):
+        raise _missing(
+            home / BLOBS / DATA,
+            "the blobs are missing: snapshots, and contents of files. Put a copy of the folder back, or begin an empty "
+            "one (antiphon.snapshot.BlobStore.open), and sync: members send them again",
+        )
+
+
+def _has(path: Path) -> bool:
+    """True if a file is there and not empty."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _missing(path: Path, what: str) -> DamagedStore:
+    return DamagedStore(f"{path}: {what} (docs/recovering.md)", file=str(path))
