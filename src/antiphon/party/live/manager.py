@@ -135,7 +135,7 @@ class PartyManager:
         key = PublicKey(party)
         with self._lock:
             running = self._open.get(key)
-            if running is not None and (running.running or running.stopped_by_error):
+            if running is not None and (running.running or running.failed):
                 running.resume()
                 return running
             known = self.meta.find(key)

@@ -110,7 +110,7 @@ class PartyProcessor:
     def engine(self) -> Engine:
         """The live engine. Raises `PartyPaused` if the party does not run."""
         if self._engine is None:
-            why = f"stopped by an error ({self.error})" if self._failed else "paused, closed or deleted here"
+            why = f"stopped by an error ({self.error})" if self.failed else "paused, closed or deleted here"
             raise PartyPaused(f"party {self.key.short} is {why}; resume it, or open it again")
         return self._engine
 
@@ -118,11 +118,6 @@ class PartyProcessor:
     def running(self) -> bool:
         """True if the party is not paused, closed, deleted or stopped by an error."""
         return self._engine is not None
-
-    @property
-    def stopped_by_error(self) -> bool:
-        """True if an error has stopped the party. The next call tries to go on."""
-        return self._failed
 
     def resume(self) -> None:
         """Start the engine from the item store, and process new blocks. Does nothing if the party runs."""
@@ -141,7 +136,7 @@ class PartyProcessor:
                 items.close()
                 raise
             assert self._engine is not None
-            self._failed, self.error = False, ""
+            self.failed, self.error = False, ""
             self._engine.changed = self._events.extend
             self.moved, self.control = set(self._engine.delivery.lanes), UnlistedControl()
         try:
@@ -196,7 +191,7 @@ class PartyProcessor:
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
-            self._failed = False
+            self.failed = False
             if engine is not None:
                 try:
                     engine.save()
@@ -211,7 +206,7 @@ class PartyProcessor:
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
-            self._failed = False
+            self.failed = False
             if engine is not None:
                 engine.close(clear=True)
             if self.path is not None:
@@ -227,12 +222,12 @@ class PartyProcessor:
     def _catch_up(self) -> bool:
         """Process new blocks, in the watcher's thread. False if the party is paused, so the thread ends."""
         try:
-            if self._failed:
+            if self.failed:
                 self.resume()
             else:
                 self.process()
         except PartyPaused:
-            return self._failed
+            return self.failed
         except Exception as error:
             self.error = str(error)  # shown by `status`; the next block tries again
         return True
@@ -288,7 +283,7 @@ class PartyProcessor:
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
-            self._failed, self.error = True, why
+            self.failed, self.error = True, why
         self._batch = self._batch_task = None
 
     def sound(self) -> Engine:
@@ -484,7 +479,7 @@ class PartyProcessor:
     _batch_thread = _depth = _owner = 0  # the batch's thread, the nesting depth of the lock, the lock's thread
     _batch_task: object = None  # the asyncio task that opened the batch; None outside of event loops
     _damaged = ""
-    _failed = False  # stopped by an error, not by a caller
+    failed = False  # stopped by an error, not by a caller
     _undo_listener: Callable[[Batch], None] | None = None
 
     def record_changes(self, listener: Callable[[Batch], None] | None) -> None:
@@ -569,7 +564,7 @@ class Locked:
         party._depth += 1
         party._owner = threading.get_ident()
         try:
-            if party._failed and party._engine is None:
+            if party.failed and party._engine is None:
                 party.resume()  # the error may be over, such as a full disk
             return party.engine
         except BaseException as error:
