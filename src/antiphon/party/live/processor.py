@@ -478,8 +478,7 @@ class PartyProcessor:
     _make_index: Callable[[Any], Index] | None = None
     _batch_thread = _depth = _owner = 0  # the batch's thread, the nesting depth of the lock, the lock's thread
     _batch_task: object = None  # the asyncio task that opened the batch; None outside of event loops
-    _damaged = ""
-    failed = False  # stopped by an error, not by a caller
+    _damaged, failed = "", False  # `failed`: stopped by an error, not by a caller
     _undo_listener: Callable[[Batch], None] | None = None
 
     def record_changes(self, listener: Callable[[Batch], None] | None) -> None:
