@@ -148,7 +148,7 @@ def test_a_home_opens_after_room_was_made(disk: SmallDisk, pages: int) -> None:
     assert check_home(disk.home).findings == ()
 
 
-@pytest.mark.parametrize("pages", budget([0, 1, 4, 20, 60, 90], list(range(140))))
+@pytest.mark.parametrize("pages", budget([0, 1, 4, 20, 60, 90, 112], list(range(140))))
 def test_a_home_that_could_not_be_made(disk: SmallDisk, pages: int) -> None:
     """The next attempt makes it, or completes it."""
     journal = Journal(disk)

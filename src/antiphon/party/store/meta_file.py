@@ -173,6 +173,7 @@ def _create(path: Path) -> None:
                 *SCHEMA.values(),
             ):
                 db.execute(statement)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # closing does it as well, and hides a full disk
         finally:
             db.close()  # which writes the log back, so that the file is complete by itself
         _sync(made)
