@@ -12,6 +12,7 @@ from antiphon.core.errors import AntiphonError, MissingBlob, NotAuthorised, Stor
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.control.checkpoint_file import CheckpointFile
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.member.device_proof import vouch
@@ -117,6 +118,7 @@ class SimPeer:
             self.genesis_feed,
             clock=self.clock,
             randomness=self.dice,
+            checkpoint=CheckpointFile(self.items_path.with_suffix(".checkpoint"), self.key),
         )
         self.party = PartyProcessor(
             self.key,
