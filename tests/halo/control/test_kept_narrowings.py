@@ -6,13 +6,14 @@ import random
 
 import pytest
 from tests.attacks.work import calls
-from tests.halo.control.test_checkpoints import answers, checkpoints_of, feed_in, setting_aside
+from tests.halo.control.test_checkpoints import answers, checkpoints_of, declare, feed_in, setting_aside
 from tests.halo.test_convergence import GROUPS, Script
 
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Erasure, FeedEnd, MemberAdmission, Narrowing, Position, Role
+from antiphon.testing.parties import pair_of
 
 GRANTS = 40
 
@@ -104,3 +105,34 @@ def test_what_follows_an_opening_counts_as_ever(monkeypatch: pytest.MonkeyPatch)
         wanted = answers(script, plain)
         assert answers(script, resumed) == wanted
         assert answers(script, again) == wanted
+
+
+def test_an_epoch_that_has_not_seen_a_kept_narrowing_limits_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine took the epoch for one that holds all acts about rights, and kept answers of before it."""
+    monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
+    script = Script()
+    alice, bob, _, dave = script.actors[:4]
+    alice.admit(bob, Role.OWNER)
+    for actor in script.actors:
+        actor.hear(*script.actors)
+    for number in range(3):
+        dave.open_data(pair_of(f"data {number}"))
+    alice.admit(dave, Role.EDITOR)
+    for actor in script.actors:
+        actor.hear(*script.actors)
+    for _ in range(3):
+        bob.narrow(dave, cuts={dave.control.key: 1})
+    before = {feed: tuple(blocks) for feed, blocks in script.rehearsal.blocks().items()}
+    saving = setting_aside(script, before)
+    for blocks in before.values():
+        saving.add(blocks)
+    resumed = setting_aside(script, before, checkpoints_of(saving))
+    assert resumed.state() == saving.state()
+    assert resumed.authority.end(dave.control.key) == 1
+    declare(alice)
+    feeds = script.rehearsal.blocks()
+    resumed.add(feeds[alice.control.key][len(before[alice.control.key]) :])
+    plain = script.rehearsal.machine([feed for feed, blocks in feeds.items() for _ in blocks])
+    assert len(resumed.epochs().final) == 1
+    assert answers(script, resumed) == answers(script, plain)
+    assert resumed.authority.end(dave.control.key) == plain.authority.end(dave.control.key) > 1

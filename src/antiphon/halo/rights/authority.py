@@ -167,7 +167,8 @@ class Authority:
     ) -> None:
         """Take acts of a control feed in [start, stop), some of them as columns. Those before it were taken."""
         self._barren.add(barren, stop)
-        self._tops[barren.feed] = max(barren.last(stop), self._tops.get(barren.feed, 0))
+        last = max(barren.last(stop), 0 if kept is None else kept.last(stop))
+        self._tops[barren.feed] = max(last, self._tops.get(barren.feed, 0))
         self.budgets.set_aside(barren, start, stop)
         self.add(acts)
         if kept is not None and self.narrowings.keep(kept, start, stop):

@@ -86,6 +86,11 @@ class KeptNarrowings:
         """Return the same without the narrowings from a seq on."""
         return replace(self, acts=self.acts.before(stop))
 
+    def last(self, stop: int) -> int:
+        """Return the seq of the last narrowing before a seq; 0 if there is none."""
+        _, high = self.acts.places(0, stop)
+        return int(self.acts.seqs[high - 1]) if high else 0
+
     def between(self, start: int, stop: int) -> Iterator[Act]:
         """Yield the narrowings in [start, stop)."""
         return map(self.act, range(*self.acts.places(start, stop)))
