@@ -139,3 +139,28 @@ def test_what_waits_in_the_store_is_shown_when_the_block_comes(homes: tuple[Stor
         assert machine.settled
         antiphon.sync(owner, store)
         assert all(machine.names(pair_of(f"later {seed}").key) for seed in range(BRANCHES))
+
+
+def test_a_body_that_comes_late_is_read(homes: tuple[Store, Store], tmp_path: Path) -> None:
+    """A block without its body was settled, and its act was never read when the body had come."""
+    owner, editor = homes
+    forger = Forger(editor)
+    pen = forger.pen(0)
+    late = BRANCHES
+    spans = [forger.names(pen, f"{at}") for at in range(late + LENGTH)]
+    for at, span in enumerate(spans):
+        owner.manager.feeds.ingest(span.without_bodies() if at == late else span)
+    take(owner, [forger.names(forger.pen(1), "other")])
+    home, party = tmp_path / "owner", owner.party(LABEL).key
+    owner.close()
+    for _ in range(2):
+        with antiphon.open(home, epochs=False) as store:
+            machine = store.manager.member(party).machine
+            assert machine.names(pair_of(f"{late - 1}").key)
+            assert not machine.names(pair_of(f"{late}").key)
+            assert machine.names(pair_of(f"{late + 1}").key)
+    with antiphon.open(home, epochs=False) as store:
+        store.manager.feeds.ingest(spans[late])
+    with antiphon.open(home, epochs=False) as store:
+        machine = store.manager.member(party).machine
+        assert machine.names(pair_of(f"{late}").key)

@@ -322,9 +322,12 @@ class SettledBranches:
         return found[::-1]
 
     def _plain(self, blocks: Sequence[BranchBlock], live: Container[bytes]) -> int:
-        """Return how many of the first blocks are shown, with acts that say nothing but whom they name."""
+        """Return how many of the first blocks are shown, with acts that say nothing but whom they name.
+
+        A body that is missing may come, and changes no hash: its block is read again until then.
+        """
         for at, block in enumerate(blocks):
-            act = self._strays.by_hash.get(block.hash)
+            act = None if block.whole.body is None else self._strays.by_hash.get(block.hash)
             if not block.shown or act is None or block.hash in live or not _is_plain(act):
                 return at
         return len(blocks)
