@@ -55,6 +55,6 @@ def test_a_file_system_without_hard_links_serves(tmp_path: Path, monkeypatch: py
 def test_a_missing_folder_and_a_full_disk_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written: No such file"), output_file(tmp_path / "no" / "a"):
         pass
-    with pytest.raises(StoreError, match="a cannot be written: No space left"), output_file(tmp_path / "a"):
+    with pytest.raises(StoreError, match="a could not be written: no space is left"), output_file(tmp_path / "a"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert os.listdir(tmp_path) == []

@@ -22,6 +22,7 @@ ENCODING = frozenset(
         "object/snapshot_codec",
         "text/codec",
         "text/model",
+        "text/snapshot_columns",
         "text/snapshot_reader",
         "text/snapshot_writer",
         "value",

@@ -26,6 +26,7 @@ class Holdings:
         self._records: dict[bytes, FeedRecord] = {}
         self._changed: dict[bytes, tuple[int, Holding]] = {}
         self._changed_feeds = store.changed_feeds(party)
+        self._due: dict[bytes, FeedRecord] = {}  # records that were written, and not noted yet
         self._transaction = -1
         self.version = 1  # not 0, so that a peer announces even that it holds nothing
         self.look()
@@ -35,9 +36,12 @@ class Holdings:
         now = self._store.transaction
         if now == self._transaction:
             return False
-        before, self._transaction = self.version, now
-        for record in self._changed_feeds.take():
-            self._note(record)
+        before = self.version
+        self._due.update((record.feed, record) for record in self._changed_feeds.take())
+        for feed in list(self._due):
+            self._note(self._due[feed])
+            del self._due[feed]  # not before: a read that fails is tried again at the next look
+        self._transaction = now
         return self.version != before
 
     def apply(self, change: Callable[[], Iterable[bytes]]) -> None:

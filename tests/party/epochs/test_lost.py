@@ -139,7 +139,7 @@ def test_an_item_store_from_before_a_feed_that_was_pruned_is_made_anew(
     """A crash takes the item store back to an epoch without Carol; her feed is pruned since, and Bob has seen it."""
     epoch(peers)
     bob.party.close()
-    older = shutil.copy(bob.folder / "items.db", tmp_path)
+    older = [shutil.copy(bob.folder / name, tmp_path) for name in ("items.db", "items.db-sums")]
     bob.party = bob._run()
     note(peers.add("carol"), "in the next epoch")
     epoch(peers)
@@ -147,7 +147,8 @@ def test_an_item_store_from_before_a_feed_that_was_pruned_is_made_anew(
     bob.epochs.prune()
     before = bob.snapshots()
     bob.party.close()
-    shutil.copy(older, bob.folder)
+    for file in older:
+        shutil.copy(file, bob.folder)
     bob.party = bob._run()
     assert bob.party.why_rebuilt == "the feeds are not those that it was made from"
     assert bob.epochs.number == 3

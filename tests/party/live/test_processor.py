@@ -23,6 +23,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.party.engine.authority import OpenAuthority
+from antiphon.party.engine.engine import Engine
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.testing.peers import Peer, Peers
@@ -406,3 +407,25 @@ def test_memory_follows_what_is_open_and_not_what_was_ever_touched(feeds: FeedSt
         assert party.status().items == 5000
         assert party.status().items_open <= 101
         assert len(party.engine.cache.dirty) == 0
+
+
+def test_who_waits_is_woken_when_a_party_goes_on_after_an_error(
+    peers: Peers, alice: Peer, bob: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine delivers and saves, then fails. The next one has nothing to deliver; the waiter slept for ever."""
+    stamp = alice.party.create("antiphon/object").edit("set", "a", 1)
+    wanted = Timeframe({stamp.feed: stamp.seq})
+    process = Engine.process
+
+    def fail_afterwards(engine: Engine) -> int:
+        process(engine)
+        engine.save()
+        raise OSError("the disk is full")
+
+    peers.pass_on(alice, bob)
+    monkeypatch.setattr(Engine, "process", fail_afterwards)
+    with pytest.raises(OSError, match="full"):
+        bob.party.process()
+    monkeypatch.undo()
+    assert bob.party.failed
+    assert bob.party.wait_for(wanted, timeout_s=30)

@@ -13,7 +13,15 @@ from tests.party.helpers import narrow
 from tests.party.histories import MODELS, act, edit, models
 from tests.party.views.helpers import agrees, closure
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
+from antiphon.core.errors import (
+    InvalidInput,
+    InvalidMutation,
+    ItemForked,
+    MissingBlob,
+    MissingBlocks,
+    NotAuthorised,
+    UnknownItem,
+)
 from antiphon.core.keys import KeyPair
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import Change
@@ -82,7 +90,7 @@ def some_step(peers: Peers, part: Peer, view: bytes, chance: random.Random) -> N
         with suppress(NotAuthorised, InvalidInput, InvalidMutation):
             tie(peer, view, chance)
     else:
-        with suppress(NotAuthorised, InvalidMutation):
+        with suppress(NotAuthorised, InvalidMutation, ItemForked):
             act(peer, chance)
 
 

@@ -59,9 +59,8 @@ _LOG = logging.getLogger(__name__)
 class PartyProcessor:
     """Runs the live engine of one party, and writes to it. Thread-safe; local calls are synchronous.
 
-    `path` is the item store's file. Without one, states are kept in memory and built again at each start, unless
-    `open_items` opens another kind of store. `start` processes new blocks in a thread; without it, call `process` after
-    blocks were stored.
+    `path` is the item store's file; without one, and without `open_items`, states are kept in memory. `start` processes
+    new blocks in a thread; without it, call `process` after blocks were stored.
     """
 
     def __init__(
@@ -139,6 +138,7 @@ class PartyProcessor:
             self.failed, self.error = False, ""
             self._engine.changed = self._events.extend
             self.moved, self.control = set(self._engine.delivery.lanes), UnlistedControl()
+            self._advanced.notify_all()  # the engine that failed may have delivered what somebody waits for
         try:
             self.process()
         except DamagedItems:
@@ -222,10 +222,7 @@ class PartyProcessor:
     def _catch_up(self) -> bool:
         """Process new blocks, in the watcher's thread. False if the party is paused, so the thread ends."""
         try:
-            if self.failed:
-                self.resume()
-            else:
-                self.process()
+            (self.resume if self.failed else self.process)()
         except PartyPaused:
             return self.failed
         except Exception as error:
@@ -262,10 +259,9 @@ class PartyProcessor:
                 return 0  # the batch has fixed its lamport and states: new blocks are processed after it
             try:
                 taken = engine.process()
-            except DamagedItems:  # the items are rebuilt when the outermost context ends
-                raise
             except BaseException as error:
-                self._reset(str(error) or repr(error))
+                if not isinstance(error, DamagedItems):  # then the items are rebuilt when the outermost context ends
+                    self._reset(str(error) or repr(error))
                 raise
             self.moved |= engine.delivery.take_moved()
             if taken:
@@ -343,8 +339,12 @@ class PartyProcessor:
         """Wait until all of `timeframe` is delivered. False if the time is up first."""
         if self.is_held():
             raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing arrives there")
+        if self.failed:
+            self.resume()
         with self._advanced:
-            return self._advanced.wait_for(lambda: self.engine.delivery.covers(timeframe), timeout_s)
+            return self._advanced.wait_for(
+                lambda: not self.failed and self.engine.delivery.covers(timeframe), timeout_s
+            )
 
     def status(self) -> Status:
         """Return the current status, also of a party that does not run."""
@@ -358,11 +358,10 @@ class PartyProcessor:
         with self.locked():
             engine = self.sound()
             engine.save()
-            rows = engine.items.refused(limit)
             ignored = {record.feed for record in self.store.feeds(self.key) if record.ignored}
             return [
                 row._replace(reason=IGNORED) if row.feed in ignored and row.reason in (NO_BODY, NO_ITEM) else row
-                for row in rows
+                for row in engine.items.refused(limit)
             ]
 
     # -- items
@@ -409,9 +408,8 @@ class PartyProcessor:
         """Create an item, or a view if there is an inception key. Its parent and the ends of a link must be here."""
         known = self.models.get(model, version)
         with self.batch() as batch:
-            for other in (parent, *(link or ())):
-                if other:
-                    self.engine.entry(other)
+            for other in filter(None, (parent, *(link or ()))):
+                self.engine.entry(other)
             return Item(self, batch.create(known.name, known.version, parent or b"", link, inception))
 
     @property
