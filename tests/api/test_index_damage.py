@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.budget import FIRST_SEED, budget
 
 import antiphon
 from antiphon import Object, Query, Store, prop
+from antiphon.core.errors import DamagedItems
 from antiphon.core.keys import PublicKey
 from antiphon.party.store.page_check import PageCheck, find_damage
 from antiphon.party.store.page_sums import PageSums
@@ -182,6 +184,53 @@ def test_whatever_happens_to_a_file_the_answers_are_right(
     assert opened_answers(home, key) == (right, "")
 
 
+def _flip_all(path: Path) -> None:
+    """Change the rows of things 70 to 79 in all tables and indexes."""
+    path.write_bytes(path.read_bytes().replace(b"thing 7", b"thing 8"))
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["checked when it is opened", "checked by the first query"])
+@pytest.mark.parametrize("in_use", [False, True], ids=["closed", "in use"])
+@pytest.mark.parametrize("kept", [0, 1, 5])
+def test_checksums_that_were_cut_off_hide_no_damage(
+    made: tuple[Path, PublicKey, Answers],
+    home: Path,
+    kept: int,
+    in_use: bool,
+    large: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if large:
+        monkeypatch.setattr("antiphon.party.store.item_store.AT_ONCE_SIZE_MAX", 0)
+    _, key, right = made
+    path, sums = file_in(home), file_in(home, "-sums")
+    data = bytearray(sums.read_bytes()[: 16 + 4 * kept])
+    if in_use:
+        data[4] = 0
+    sums.write_bytes(data)
+    assert find_damage(path)
+    _flip_all(path)
+    found, why = opened_answers(home, key)
+    assert found == right
+    assert why
+    assert opened_answers(home, key) == (right, "")
+
+
+def test_checksums_that_are_cut_off_while_a_party_is_open_are_not_filled_in(
+    made: tuple[Path, PublicKey, Answers], home: Path
+) -> None:
+    _, key, _ = made
+    with antiphon.open(home) as store:
+        store.party(key).object({"size": 500})
+        right = ask(store, key)
+        os.truncate(file_in(home, "-sums"), 16)
+    assert find_damage(file_in(home))
+    _flip_all(file_in(home))
+    found, why = opened_answers(home, key)
+    assert found == right
+    assert why
+
+
 def test_the_whole_item_store_of_another_party_is_not_taken(
     made: tuple[Path, PublicKey, Answers], home: Path, tmp_path: Path
 ) -> None:
@@ -286,6 +335,24 @@ def _flip_open(path: Path, at: int) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The item store is due for another check at each query."""
     monkeypatch.setattr("antiphon.party.store.item_store.AGAIN_AFTER_S", -1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("size", [0, 16, 20])
+def test_checksums_that_are_cut_off_while_a_party_is_open_are_missed_by_the_next_check(
+    made: tuple[Path, PublicKey, Answers], home: Path, size: int
+) -> None:
+    _, key, right = made
+    with antiphon.open(home) as store:
+        assert ask(store, key) == right
+        os.truncate(file_in(home, "-sums"), size)
+        for _ in range(1000):  # each query may start a check, and finds what the last one found
+            with suppress(DamagedItems):  # a query in which it is found half-way says so
+                assert ask(store, key) == right
+            if store.party(key).status().rebuilt:
+                break
+        assert ask(store, key) == right
+        assert store.party(key).status().rebuilt
 
 
 @pytest.mark.usefixtures("impatient")

@@ -58,7 +58,7 @@ def check_pages(path: Path, sums: PageSums, stop: Callable[[], bool] = bool) -> 
             pin.execute("BEGIN")
             pin.execute("SELECT 1 FROM meta").fetchall()  # the transaction begins with its first query
             pages = sums.damaged(stop)
-    except (sqlite3.Error, OSError, UnicodeError) as error:
+    except (DamagedItems, sqlite3.Error, OSError, UnicodeError) as error:
         return f"{path} cannot be read: {error}"
     return describe(path, pages)
 

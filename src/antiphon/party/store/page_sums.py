@@ -6,7 +6,7 @@ checks: a page that is not in the log has the bytes of its sum. A crash at any p
 is copied, it holds every page whose sum may differ from the file.
 
 The file is `<name>.db-sums`: a header, then a sum for each page (`docs/design/formats.md`). Its bytes need no checksum:
-a changed sum is found as a changed page.
+a changed sum is found as a changed page, and a lost one as a page without a sum.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class PageSums:
         frames = read_frames(self._log)
         if not frames.frames:
             return frames
-        sums = self._sums()[: frames.pages]
+        sums = self._sums()
+        if lost := self._unsummed(len(sums), frames):
+            raise DamagedItems(f"{self.path} has lost the checksum of page {lost[0]}; the item store is built again")
+        sums = sums[: frames.pages]
         new = np.full(frames.pages, _HOLE, np.uint32)
         new[: len(sums)] = sums
         at = np.fromiter(frames.sums, np.int64) - 1
@@ -117,9 +120,22 @@ class PageSums:
         again and from copying later transactions: pages that are not in the log stay as they are.
         """
         sums = self._sums()  # before the log is read: pages that are summed later are in the log
-        in_log = np.fromiter(read_frames(self._log).sums, np.int64) - 1
+        closed, frames = self._header().closed, read_frames(self._log)
+        in_log = np.fromiter(frames.sums, np.int64) - 1
         sums[in_log[in_log < len(sums)]] = _HOLE
-        return [] if self._pages < 0 and not len(sums) else list(self._differences(sums, stop))
+        missing = range(self._page_count() + 1, len(sums) + 1) if closed else ()  # all were copied before it was closed
+        found = self._differences(sums, stop) if len(sums) else ()
+        return sorted({*found, *self._unsummed(len(sums), frames), *missing})
+
+    def _unsummed(self, count: int, frames: Frames) -> list[int]:
+        """Return the pages of the file that have no sum, of which there are `count`, and are not in the log."""
+        pages = self._page_count()
+        if pages == 1:  # SQLite writes the first page of a new file before it has a log; it has no rows
+            return []
+        return [page for page in range(count + 1, pages + 1) if page not in frames.sums]
+
+    def _page_count(self) -> int:
+        return -(-self.size // PAGE_SIZE)
 
     def _differences(self, sums: Sums, stop: Callable[[], bool]) -> Iterator[int]:
         if self._pages < 0:
