@@ -183,6 +183,76 @@ def test_a_table_of_another_program_is_not_overwritten(tmp_path: Path) -> None:
     assert DeltaTable(str(tmp_path / "items")).count() == 3
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files in a folder, with their bytes."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_folders_of_a_user_are_not_deleted(tmp_path: Path) -> None:
+    for name in ("items", "links"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "my-thesis.txt").write_text("years of work")
+    (tmp_path / "links" / "part-1-notes").mkdir()
+    before = contents(tmp_path)
+
+    for call in (DeltaFolder(tmp_path).recover, DeltaFolder(tmp_path).forget):
+        with pytest.raises(InvalidInput, match=r"items/my-thesis.txt, no table of ours in .*: move .*items away"):
+            call()
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_beside_the_tables_is_not_looked_into(log: DeltaFolder) -> None:
+    (log.folder / "notes" / "part-4-drafts").mkdir(parents=True)
+    log.recover()
+
+    assert (log.folder / "notes" / "part-4-drafts").is_dir()
+
+
+def test_tables_without_current_json_are_kept_until_they_are_written_again(log: DeltaFolder) -> None:
+    (log.folder / "current.json").unlink()
+    before = contents(log.folder)
+
+    with pytest.raises(DamagedTables, match=r"epochs .*rows of other runs than 1.*current.json.*run --full"):
+        log.recover()
+    assert contents(log.folder) == before
+    write_all_again(log)
+    assert runs_in(log.recover()) == {name: {(4, 4)} for name in NAMES}
+
+
+def test_a_table_of_another_program_beside_ours_is_not_deleted(log: DeltaFolder) -> None:
+    write_deltalake(str(log.folder / "items"), pa.table({"mine": [1, 2, 3]}))
+    delete(log)  # which lets a full run write all tables again
+
+    for call in (log.recover, log.forget):
+        with pytest.raises(InvalidInput, match="a table items of another program"):
+            call()
+    assert DeltaTable(str(log.folder / "items")).count() == 3
+
+
+def test_a_table_of_a_run_that_died_is_deleted(log: DeltaFolder) -> None:
+    """Of the first run of all, and of the first run that has this table."""
+    fresh = DeltaFolder(log.folder.parent / "fresh")
+    for one in (log, fresh):
+        one.write_small("progress", SCHEMAS["progress"], [])
+        one.added_file("links", SCHEMAS["links"], [], delta_folder.part_of(one.current().run + 1))
+        one.recover()
+        assert not (one.folder / "progress").exists()
+        assert not (one.folder / "links").exists()
+
+
+@pytest.mark.parametrize("part", ["keys", "feeds/data.mdb", "meta.db"])
+def test_a_home_is_no_folder_for_tables(tmp_path: Path, part: str) -> None:
+    log = DeltaFolder(tmp_path)
+    for name in (part, "items/ab.db"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"of a peer")
+
+    for call in (log.recover, log.forget, log.locked().__enter__):
+        with pytest.raises(InvalidInput, match="is the home of a peer"):
+            call()
+    assert set(contents(tmp_path)) == {str(tmp_path / name) for name in (part, "items/ab.db")}
+
+
 # -- dead files
 
 

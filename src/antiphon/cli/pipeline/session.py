@@ -13,6 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from antiphon.cli.common import err, on_this_machine
 from antiphon.cli.pipeline.progress import Watch, watched
 from antiphon.core.errors import InvalidInput
+from antiphon.core.local_path import refuse_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,8 +44,13 @@ Parties = Annotated[list[str] | None, typer.Option("--party", help="Only this pa
 Master = Annotated[str | None, typer.Option(help="URL of a Spark cluster. Default: all cores of this machine.")]
 
 
-def check_homes(homes: list[Path], master: str | None) -> None:
-    """Raise `InvalidInput` if a home is none, before Spark starts. Homes of a cluster may be on its machines alone."""
+def check_homes(homes: list[Path], master: str | None, tables: Path | None = None) -> None:
+    """Raise `InvalidInput` if a home is none, or the folder of the tables is one, before Spark starts.
+
+    Homes of a cluster may be on its machines alone.
+    """
+    if tables is not None:
+        refuse_home(tables)
     with needed():
         from antiphon.pipeline.source.home import check_home
     for home in homes if master is None or master.startswith("local") else ():

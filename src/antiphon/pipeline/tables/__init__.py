@@ -9,6 +9,7 @@ Tables and files
     run_tables          `RunTables`: the tables as one run left them, for readers
     delta_log           commits of a table: ours, and those of other programs
     dead_files          files that no recent version of a table needs
+    table_owner         whether a folder with the name of a table is ours, and what a run that died has left in it
     parquet_files       `PartitionWriter`: writes and rewrites the Parquet files of one partition
     file_changes        the files that the tasks of a run added and removed
 

@@ -35,8 +35,8 @@ from deltalake.transaction import (
 from pyspark.sql.types import StringType, StructField, StructType
 
 from antiphon.core.disk_room import is_full
-from antiphon.core.errors import AntiphonError, BadEncoding, DamagedTables, InvalidInput, StoreLocked
-from antiphon.core.local_path import local_path
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedTables, StoreLocked
+from antiphon.core.local_path import local_path, refuse_home
 from antiphon.feed.store.lock import sync_folder
 from antiphon.feed.store.private_files import make_file, make_folder, replace_file
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
@@ -44,6 +44,7 @@ from antiphon.pipeline.tables.dead_files import dead_files, delete_files, files_
 from antiphon.pipeline.tables.delta_log import LOG, OURS, log_entry, read_commits
 from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, WRITE_AGAIN, AddedFile, file_entry
 from antiphon.pipeline.tables.run_tables import TABLES, CurrentVersions, RunTables, path_of
+from antiphon.pipeline.tables.table_owner import check_of_run, check_ours, drop_parts, drop_run
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
@@ -105,6 +106,7 @@ class DeltaFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for one writing process; the kernel drops the lock with the process."""
+        refuse_home(self.folder)
         make_folder(self.folder)
         handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -128,14 +130,17 @@ class DeltaFolder:
 
         Commits of a run that ended before `publish` are rolled back. Commits of other programs that keep the rows (new
         properties, merged files) are kept and published. Any other commit of another program raises `DamagedTables`.
+        A folder that has the name of a table and is not ours raises `InvalidInput`, before anything is deleted.
         """
         current = self.current()
-        for name in TABLES:
-            if name not in current.versions and (self.folder / name).exists():
-                self._drop_unpublished(name)
+        unpublished = self._check_ours(current)
+        for table in unpublished:
+            check_of_run(table, current.run + 1)
+        for table in unpublished:
+            drop_run(table, current.run + 1)
         versions = {name: self._agreed_version(name, known) for name, known in current.versions.items()}
-        for left in self.folder.glob(f"*/{part_of(current.run + 1, '*')}"):
-            shutil.rmtree(left)  # of a run that died, or that failed while other tasks were writing
+        for name in versions:  # files of a run that died, or that failed while other tasks were writing
+            drop_parts(self.folder / name, current.run + 1)
         if versions != current.versions:
             current = replace(current, versions=versions)
             self.publish(current)
@@ -145,10 +150,11 @@ class DeltaFolder:
         return tables
 
     def forget(self) -> RunTables:
-        """Return no tables at all, for a run that writes all of them again, whatever is in the folder."""
+        """Return no tables at all, for a run that writes all of them again, whatever has happened to them."""
         current = CurrentVersions()
         with suppress(BadEncoding):
             current = self.current()
+        self._check_ours(current)
         return RunTables(self.folder, CurrentVersions(current.run, {}, current.streams, vacuum_due=True))
 
     def discard(self, part: str) -> None:
@@ -189,14 +195,13 @@ class DeltaFolder:
             f"version {known}, which readers of that run still see; {WRITE_AGAIN}"
         )
 
-    def _drop_unpublished(self, name: str) -> None:
-        """Delete a table that a first run left without publishing. Refuse to delete a table of another program."""
-        path = self.folder / name
-        if DeltaTable.is_deltatable(str(path)) and not (self.folder / CURRENT).exists():
-            first = next(read_commits(path, -1, 0))
-            if not first.ours:
-                raise InvalidInput(f"there is a table {name} of another program in {self.folder}; name another folder")
-        shutil.rmtree(path)
+    def _check_ours(self, current: CurrentVersions) -> list[Path]:
+        """Return the folders of tables that are not in `current.json`; raise `InvalidInput` if one is not ours."""
+        refuse_home(self.folder)
+        found = [self.folder / name for name in TABLES if name not in current.versions]
+        for table in found:
+            check_ours(table)
+        return found
 
     # -- writing: readers see nothing of it before `publish`
 
@@ -347,9 +352,9 @@ class DeltaFolder:
         return count
 
 
-def part_of(run: int, name: str = "") -> str:
+def part_of(run: int) -> str:
     """Return the name of a new subfolder of tables, for the files of a run."""
-    return f"part-{run}-{name or uuid.uuid4().hex}"
+    return f"part-{run}-{uuid.uuid4().hex}"
 
 
 def _ours(run: int = 0, stream: StreamBatch | None = None) -> CommitProperties:

@@ -26,14 +26,25 @@ class Commit:
 
     version: int
     operation: str
-    ours: bool
+    run: int | None  # that made it; 0 if it belongs to none, None if another program made it
     adds: tuple[str, ...]  # files, relative to the table
     changes_rows: bool  # it adds or removes rows, or changes columns
+
+    @property
+    def ours(self) -> bool:
+        """True if Antiphon made it."""
+        return self.run is not None
 
 
 def log_entry(table: Path, version: int) -> Path:
     """Return the path of the log entry of a version."""
     return table / LOG / f"{version:020}.json"
+
+
+def log_versions(table: Path) -> list[int]:
+    """Return the versions of which there are log entries, ascending."""
+    found = (table / LOG).glob("[0-9]*.json")
+    return sorted(int(path.stem) for path in found if path.stem.isdecimal() and path.is_file())
 
 
 def read_commits(table: Path, after: int, last: int) -> Iterator[Commit]:
@@ -58,7 +69,12 @@ def _commit(version: int, actions: Sequence[dict[str, Any]]) -> Commit:
     return Commit(
         version,
         str(info.get("operation", "a commit without a name"))[:80],
-        OURS in info,
+        _run_of(info[OURS]) if OURS in info else None,
         tuple(unquote(one["path"]) for one in adds),
         changes,
     )
+
+
+def _run_of(told: str) -> int:
+    """Return the number of the run that a commit of ours tells: `run 3`."""
+    return int(told.removeprefix("run "))
