@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.attacks.test_void_acts import LABEL, read_by_opening
+from tests.attacks.work import calls
 
 import antiphon
 from antiphon import Role
@@ -164,3 +165,29 @@ def test_a_body_that_comes_late_is_read(homes: tuple[Store, Store], tmp_path: Pa
     with antiphon.open(home, epochs=False) as store:
         machine = store.manager.member(party).machine
         assert machine.names(pair_of(f"{late}").key)
+
+
+def test_an_entry_that_names_a_settled_block_costs_the_same_however_many_there_are(
+    homes: tuple[Store, Store], tmp_path: Path
+) -> None:
+    """All hashes and lamports of the span were copied for each entry."""
+    owner, editor = homes
+    forger = Forger(editor)
+    pen = forger.pen(0)
+    far = Entry(bytes(pair_of("nobody").key), 1, 9, bytes([1]) * 32)
+    spans = [forger.names(pen, f"{at}", *([far] if at == BRANCHES else [])) for at in range(2 * BRANCHES)]
+    take(owner, [*spans, forger.names(forger.pen(1), "other")])
+    home, party = tmp_path / "owner", owner.party(LABEL).key
+    owner.close()
+    with antiphon.open(home, epochs=False):
+        pass
+    entries = [span.block(0).entry for span in spans]
+    with antiphon.open(home, epochs=False) as store:
+        settled = store.manager.member(party).machine.settled
+        assert [settled.shown(entry) for entry in entries[:BRANCHES]] == [entry.lamport for entry in entries[:BRANCHES]]
+        assert settled.shown(entries[BRANCHES]) is None
+        assert settled.shown(entries[0]._replace(seq=entries[1].seq)) is None
+        assert not settled.first_waiting(entries[0].hash)
+        assert settled.first_waiting(entries[-1].hash) == entries[BRANCHES].hash
+        assert calls(lambda: settled.shown(entries[0])) < BRANCHES // 4
+        assert calls(lambda: settled.first_waiting(entries[-1].hash)) < BRANCHES // 4

@@ -104,6 +104,11 @@ class BranchCheckpoint:
         before = self.befores[at * HASH_SIZE : (at + 1) * HASH_SIZE]
         return SettledSpan(self.last(at), first, start, hashes, lamports, shown, self.waits.get(at), before)
 
+    def hash_at(self, at: int, index: int) -> bytes:
+        """Return the hash of one settled block of a row."""
+        place = (int(self.offsets[at]) + index) * HASH_SIZE
+        return self.hashes[place : place + HASH_SIZE]
+
     def last(self, at: int) -> bytes:
         """Return the hash of the last block of a span."""
         return self.lasts[at * HASH_SIZE : (at + 1) * HASH_SIZE]

@@ -15,7 +15,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock, Branches
 from antiphon.feed.causal_delivery import CausalQueue
 from antiphon.feed.feed_record import FeedRecord
-from antiphon.feed.header import HASH_SIZE, NO_HASH, Entry, Flag
+from antiphon.feed.header import NO_HASH, Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import admits, subject_of
@@ -45,6 +45,14 @@ class _Kept(NamedTuple):
     tip: bytes
 
 
+class _SettledPlace(NamedTuple):
+    """The place of a settled block in the checkpoint of its feed: the row, and how many blocks of it come before."""
+
+    feed: bytes
+    row: int
+    number: int
+
+
 class SettledBranches:
     """The settled blocks of one party machine, and the spans that it was shown since."""
 
@@ -64,7 +72,7 @@ class SettledBranches:
         self.source: BranchSource | None = None
         self.all_kept = True  # all branches that were shown are in the store: checkpoints can be bound to them
         self._parts: dict[bytes, BranchCheckpoint] = {}
-        self._blocks: dict[bytes, tuple[bytes, int]] | None = None  # by hash: feed and row; made when it is asked for
+        self._blocks: dict[bytes, _SettledPlace] | None = None  # by hash; made when it is asked for
         self._kept: dict[bytes, dict[bytes, _Kept]] = {}  # by feed and hash of the last block
         self._held: dict[bytes, tuple[int, bytes]] = {}  # by feed: blocks in the store, beyond a fork, too; the last
 
@@ -73,38 +81,42 @@ class SettledBranches:
 
     # -- what is settled
 
-    def _row(self, hash_: bytes) -> tuple[bytes, int] | None:
-        """Return the feed and the row of a settled block; None if it is held, or not known."""
+    def _place(self, hash_: bytes) -> _SettledPlace | None:
+        """Return the place of a settled block; None if it is held, or not known."""
         if not self._parts:
             return None
         if self._blocks is None:
             self._blocks = {}
             for feed, part in self._parts.items():
-                for at, span in enumerate(part.spans()):
-                    self._blocks.update(dict.fromkeys(span.hashes, (feed, at)))
+                for row, span in enumerate(part.spans()):
+                    places = (_SettledPlace(feed, row, number) for number in range(len(span.hashes)))
+                    self._blocks.update(zip(span.hashes, places, strict=True))
         found = self._blocks.get(hash_)
-        return None if found is None or self._parts[found[0]].rows[found[1], SHOWN] == OPEN else found
+        return None if found is None or self._parts[found.feed].rows[found.row, SHOWN] == OPEN else found
 
     def holds(self, hash_: bytes) -> bool:
         """True if a block is settled."""
-        return self._row(hash_) is not None
+        return self._place(hash_) is not None
 
     def shown(self, entry: Entry) -> int | None:
         """Return the lamport of the settled block that an entry names, if that is shown; else None."""
-        found = self._row(entry.hash)
-        if found is None or found[0] != entry.feed:
+        found = self._place(entry.hash)
+        if found is None or found.feed != entry.feed:
             return None
-        span = self._parts[found[0]].span(found[1])
-        at = entry.seq - span.start
-        return span.lamports[at] if 0 <= at < span.shown and span.hashes[at] == entry.hash else None
+        part = self._parts[found.feed]
+        _, start, _, shown = part.rows[found.row].tolist()
+        if found.number >= shown or entry.seq != start + found.number:
+            return None
+        return int(part.lamports[part.offsets[found.row] + found.number])
 
     def first_waiting(self, hash_: bytes) -> bytes:
         """Return the first block that waits, of those that lead to a settled block in its span; "" if none does."""
-        found = self._row(hash_)
+        found = self._place(hash_)
         if found is None:
             return b""
-        span = self._parts[found[0]].span(found[1])
-        return span.hashes[span.shown] if span.hashes.index(hash_) >= span.shown else b""
+        part = self._parts[found.feed]
+        shown = int(part.rows[found.row, SHOWN])
+        return part.hash_at(found.row, shown) if found.number >= shown else b""
 
     def stamps(self) -> Iterator[Stamp]:
         """Yield the stamps of settled acts: all are void."""
@@ -124,8 +136,8 @@ class SettledBranches:
     def recall(self, hash_: bytes) -> None:
         """Hold a block again if it is settled, and those that lead to it."""
         way: list[tuple[ControlLane, list[BranchBlock], int]] = []
-        while (found := self._row(hash_)) is not None:
-            feed, at = found
+        while (found := self._place(hash_)) is not None:
+            feed, at, _ = found
             span = self._parts[feed].span(at)
             self._parts[feed].rows[at, SHOWN] = OPEN
             self._kept.setdefault(feed, {})
@@ -158,7 +170,7 @@ class SettledBranches:
             assert part is not None
             start, shown = int(part.rows[at, START]), int(part.rows[at, SHOWN])
             if start <= seq < start + shown:
-                self.recall(part.span(at).hashes[seq - start])
+                self.recall(part.hash_at(at, seq - start))
 
     def _read(self, lane: ControlLane, span: SettledSpan) -> tuple[bytes, Sequence[Block]]:
         """Read the settled blocks of a span. Return them, and the hash of the block before."""
@@ -197,8 +209,7 @@ class SettledBranches:
         self._strays.named.update(dict.fromkeys(saved.admitted()))
         self._machine.taken.shown[feed].update(saved.firsts(settled=True))
         for at, entry in saved.waits.items():
-            place = int(saved.offsets[at] + saved.rows[at, SHOWN]) * HASH_SIZE
-            self._queue.sleep(saved.hashes[place : place + HASH_SIZE], entry)
+            self._queue.sleep(saved.hash_at(at, int(saved.rows[at, SHOWN])), entry)
         if self.until(feed) > lane.held:
             lane.held, lane.tip = self.until(feed), saved.span(0).hashes[-1]
         return True
@@ -298,7 +309,7 @@ class SettledBranches:
         """Return the blocks that the store holds beyond a fork as settled, up to the first that must be read again."""
         end = len(lane.blocks)
         made = SettledSpan(NO_HASH, end, end, shown=0) if known is None else known
-        blocks = self._back_to(tip, end, made.hashes) if self.is_frozen(lane) else None
+        blocks = self._back_to(tip, end, set(made.hashes)) if self.is_frozen(lane) else None
         if not blocks or blocks[0].seq != made.start + len(made.hashes):
             return made
         if made.shown < len(made.hashes):  # all that follows waits, too
