@@ -17,6 +17,7 @@ from tests.party.forked import Forked, confront
 from tests.pipeline.archives import Rows, blocks, branches, ends, redigest, states, tamper
 
 import antiphon
+from antiphon.api.health.check import check_home
 from antiphon.api.store import Store
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, RefusedBlocks, StoreLocked
@@ -120,6 +121,7 @@ def test_exporting_again_adds_only_what_is_new(tmp_path: Path) -> None:
     assert blocks(folder) == blocks(tmp_path / "home")
     import_archive(folder, tmp_path / "back")
     assert states(tmp_path / "back") == states(tmp_path / "home")
+    assert check_home(tmp_path / "back").wrong == ()
     with Store.open(tmp_path / "back", unprotected=True) as store:
         assert store.party("Household").name == "Household"
 

@@ -25,7 +25,8 @@ def check_keys(home: Path, passphrase: str | None, records: Sequence[FeedRecord]
     """Check the key store, and that it has the keys of the feeds that are written here."""
     path = home / KEYS
     if not path.exists():
-        yield Finding(FindingCode.FILE_MISSING, KEYS, "the private keys are missing", advice=_KEYS_LOST)
+        if not records or any(record.writable for record in records):  # else it is imported, and was not opened yet
+            yield Finding(FindingCode.FILE_MISSING, KEYS, "the private keys are missing", advice=_KEYS_LOST)
         return
     try:
         protection = decode_file(path.read_bytes()).header.protection

@@ -16,8 +16,13 @@ from antiphon.halo.keys.key_store import KeyStore
 
 
 def need_keys(home: Path) -> None:
-    """Raise `DamagedStore` if a home has feeds or parties, and no keys."""
-    if not (home / KEYS).exists() and (_has(home / FEEDS / DATA) or _has(home / METADATA)):
+    """Raise `DamagedStore` if feeds are written in a home, or it has nothing but parties, and there are no keys.
+
+    An imported home has no keys until it is opened, and no feed is written in it.
+    """
+    if (home / KEYS).exists():
+        return
+    if _is_written(home) if _has(home / FEEDS / DATA) else _has(home / METADATA):
         raise _missing(
             home / KEYS,
             "the private keys of this home are missing. Put a copy of the file back; or begin a new home with the "
@@ -58,6 +63,12 @@ def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
             "the blobs are missing: snapshots, and contents of files. Put a copy of the folder back, or begin an empty "
             "one (antiphon.snapshot.BlobStore.open), and sync: members send them again",
         )
+
+
+def _is_written(home: Path) -> bool:
+    """True if the feed store of a home has a feed that is written there."""
+    with FeedStore.open(home / FEEDS, readonly=True) as feeds:
+        return any(record.writable for record in feeds.feeds())
 
 
 def _has(path: Path) -> bool:
