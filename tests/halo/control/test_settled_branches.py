@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tests.budget import budget
 from tests.halo.control.test_checkpoints import LIMITS, ForkedHostile, answers, random_steps
 
@@ -231,6 +231,7 @@ def play(seed: int, folder: Path) -> int:
 @pytest.mark.slow
 @settings(max_examples=budget(25, 2000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
+@example(938, False)  # a verdict that was saved outlived an act that sorts before it
 def test_what_is_settled_changes_no_answer(seed: int, small: bool) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr("antiphon.halo.control.checkpoints.FEW", 1)

@@ -159,6 +159,7 @@ class Checkpoints:
         """Let the machine have the verdicts that were saved, if it has the very acts that they were found by."""
         if self._verdicts and self._machine.is_unforked:
             self._machine.authority.presume(self._verdicts)
+            self._machine.authority.settle()  # at once: a later act that sorts before these has all verdicts forgotten
         self._verdicts = None
 
     # -- reading what was let go
