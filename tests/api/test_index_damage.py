@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -16,8 +17,11 @@ from tests.budget import FIRST_SEED, budget
 
 import antiphon
 from antiphon import Object, Query, Store, prop
-from antiphon.core.errors import DamagedItems
+from antiphon.api.health.file_checks import check_items
+from antiphon.api.health.finding import FindingCode
+from antiphon.core.errors import DamagedItems, StoreError
 from antiphon.core.keys import PublicKey
+from antiphon.party.store.item_check import item_store_fault
 from antiphon.party.store.page_check import PageCheck, find_damage
 from antiphon.party.store.page_sums import PageSums
 from antiphon.query.filters import Match
@@ -255,6 +259,73 @@ def test_an_older_copy_gives_the_answers_of_now(
     for suffix, data in old.items():
         file_in(home, suffix).write_bytes(data)
     assert opened_answers(home, key)[0] == right
+
+
+# -- a look from outside
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (home / "items").iterdir()}
+
+
+@pytest.mark.parametrize("damage", [None, *DAMAGE])
+@pytest.mark.parametrize("suffix", ["", "-sums"])
+def test_a_look_writes_nothing(home: Path, damage: Callable[[Path, Path], None] | None, suffix: str) -> None:
+    path = file_in(home)
+    if damage is not None and damage is not _swap:
+        damage(file_in(home, suffix), path)
+    file_in(home, "-wal").write_bytes(b"a log") if damage is _empty else None
+    before = contents(home)
+    found = find_damage(path)
+    if path.exists():
+        item_store_fault(path, bytes.fromhex(path.stem))
+    assert contents(home) == before
+    assert bool(found) == (damage not in (None, _swap) and path.exists())
+
+
+def test_a_look_needs_no_right_to_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, really_open = file_in(home), os.open
+
+    def read_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return really_open(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert item_store_fault(path, bytes.fromhex(path.stem)) == ""
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(home: Path) -> None:
+    sums = file_in(home, "-sums")
+    sums.rename(home / "elsewhere")
+    sums.symlink_to(home / "elsewhere")  # links are not followed
+    with pytest.raises(StoreError, match="could not be checked"):
+        find_damage(file_in(home))
+    codes = [finding.code for finding in check_items(home)]
+    assert codes == [FindingCode.FILE_LOCKED]
+
+
+def test_a_look_while_a_process_opens_the_file_and_writes_finds_no_damage(
+    made: tuple[Path, PublicKey, Answers], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, key, _ = made
+    compare, looks = PageSums._differences, []
+
+    def compare_late(self: PageSums, *values: Any) -> Any:
+        looks.append(1)
+        if len(looks) == 1 and (pid := os.fork()) == 0:
+            try:
+                with antiphon.open(home, epochs=False) as store:
+                    store.party(key).object({"size": 500})
+            finally:
+                os._exit(0)
+        elif len(looks) == 1:
+            os.waitpid(pid, 0)
+        return compare(self, *values)
+
+    monkeypatch.setattr(PageSums, "_differences", compare_late)
+    assert find_damage(file_in(home)) == ""
+    assert len(looks) == 2
 
 
 # -- the log of a killed process

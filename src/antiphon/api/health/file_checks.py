@@ -8,7 +8,7 @@ from pathlib import Path
 from antiphon.api.health.finding import Finding, FindingCode
 from antiphon.api.health.home_files import ITEMS, KEYS, METADATA, NAMES, VIEWS, open_to_others
 from antiphon.api.json_file import JsonFile
-from antiphon.core.errors import AntiphonError, BadEncoding
+from antiphon.core.errors import AntiphonError, BadEncoding, StoreError
 from antiphon.core.keys import KEY_SIZE
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints
@@ -19,6 +19,8 @@ from antiphon.party.store.item_check import item_store_fault
 from antiphon.party.store.meta_store import MetaStore
 
 _KEYS_LOST = "Put a copy of it back; or begin a new home with the recovery phrase of the identity, and sync"
+
+_UNREADABLE = "Check it again as a user that may read and write it; if that does not help, check the disk"
 
 
 def check_keys(home: Path, passphrase: str | None, records: Sequence[FeedRecord]) -> Iterator[Finding]:
@@ -71,9 +73,13 @@ def check_items(home: Path) -> Iterator[Finding]:
     folder = home / ITEMS
     for path in sorted(folder.glob("*.db")) if folder.is_dir() else ():
         party = _party_of(path)
-        fault = item_store_fault(path, party) if party is not None else "its name is no key of a party"
+        name = path.relative_to(home).as_posix()
+        try:
+            fault = item_store_fault(path, party) if party is not None else "its name is no key of a party"
+        except StoreError as error:
+            yield Finding(FindingCode.FILE_LOCKED, name, str(error), advice=_UNREADABLE)
+            continue
         if fault:
-            name = path.relative_to(home).as_posix()
             yield Finding(FindingCode.ITEMS_DAMAGED, name, fault, "" if party is None else party.hex())
     for path in sorted(folder.glob("*.checkpoint")) if folder.is_dir() else ():
         party = _party_of(path)

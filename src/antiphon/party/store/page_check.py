@@ -92,25 +92,51 @@ def _tables(path: Path, pages: Sequence[int]) -> list[str]:
 def find_damage(path: Path) -> str:
     """Return what is damaged in the file of an item store, which another process may use; empty if nothing is.
 
-    Nothing is written. The log of a killed process stays as it is.
+    Nothing is written: the log of a killed process stays as it is. Raise `StoreError` if it could not be checked.
     """
     sums = PageSums(path)
     try:
         if not path.exists():
             return ""
-        sums.open()
-        with ExitStack() as reading:
-            if sums.has_log:  # it may be in use
-                pin = reading.enter_context(closing(connect_to_read(path)))
-                pin.execute("BEGIN")
-                pin.execute("SELECT 1 FROM meta").fetchall()
-            return describe(path, sums.damaged())
-    except (StoreError, sqlite3.Error, OSError, UnicodeError) as error:
+        sums.open_to_read()
+        return _find_damage(path, sums)
+    except (DamagedItems, UnicodeError) as error:
         return str(error)
+    except (sqlite3.Error, OSError) as error:
+        if is_damage(error):
+            return str(error)
+        raise StoreError(f"{path} could not be checked: {error}") from error
     finally:
         sums.close()
 
 
+def _find_damage(path: Path, sums: PageSums) -> str:
+    while True:
+        before = sums.header()
+        foreign = before.closed and sums.has_log
+        with ExitStack() as reading:
+            in_use = not before.closed and sums.in_use
+            if in_use:
+                pin = reading.enter_context(closing(connect_to_read(path)))
+                pin.execute("BEGIN")
+                pin.execute("SELECT 1 FROM meta").fetchall()
+            pages = sums.damaged()
+        if (pages or foreign) and not in_use and (sums.header() != before or (not before.closed and sums.in_use)):
+            continue  # a process opened it meanwhile, and may have changed what was being read
+        return describe(path, pages) or (f"{path} was closed, and its log is not of it" if foreign else "")
+
+
+def is_damage(error: Exception) -> bool:
+    """True if an error of SQLite is about the bytes of the file; false if the file could not be opened or read."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    operational = (
+        isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR
+    )  # that one: no such table
+    return isinstance(error, sqlite3.Error) and not operational
+
+
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a connection that copies no log when it is closed."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    """Open a connection that copies no log when it is closed, and makes or deletes no log."""
+    sums = PageSums(path)
+    how = "mode=ro" if (sums.in_use or sums.has_log) and sums.size else "immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)

@@ -58,24 +58,30 @@ class PageSums:
         if self._database.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._database))
         there = self._database.exists() and self._database.stat().st_size > 0
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._open_files(os.O_RDWR if there else os.O_RDWR | os.O_CREAT | os.O_TRUNC, there=there)
+        if not there:
+            self._log.unlink(missing_ok=True)  # SQLite would drop it as well
+            self.begin()
+            return
+        found = self.header()
+        if found.closed and self.has_log:
+            raise DamagedItems(f"{self._log} is not of {self._database.name}, which was closed; it is built again")
+        self.part = found.part
+
+    def open_to_read(self) -> None:
+        """Open the sums and the database only to call `damaged`. Raise `DamagedItems` if there are no sums."""
+        self._open_files(os.O_RDONLY, there=True)
+
+    def _open_files(self, flags: int, *, there: bool) -> None:
         try:
-            self._file = os.open(self.path, flags if there else flags | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._file = os.open(self.path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
             raise DamagedItems(
                 f"{self.path} is missing: {self._database.name} was written by an earlier version, or its checksums "
                 "are lost; it is built again"
             ) from None
-        if not there:
-            self._log.unlink(missing_ok=True)  # SQLite would drop it as well
-            self.begin()
-            return
-        # Kept open until `close`: closing it would take away SQLite's locks, which belong to the process.
-        self._pages = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
-        found = self._header()
-        if found.closed and self.has_log:
-            raise DamagedItems(f"{self._log} is not of {self._database.name}, which was closed; it is built again")
-        self.part = found.part
+        if there:  # kept open until `close`: closing it would take away SQLite's locks, which belong to the process
+            self._pages = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
 
     def begin(self) -> None:
         """Note that the item store is in use, before SQLite opens the file."""
@@ -83,8 +89,13 @@ class PageSums:
 
     @property
     def has_log(self) -> bool:
-        """True if there is a log with frames."""
-        return self._log.exists() and self._log.stat().st_size > 0
+        """True if there is a log with a committed transaction; SQLite drops any other."""
+        return read_frames(self._log).frames > 0
+
+    @property
+    def in_use(self) -> bool:
+        """True if a process has the database open, or was killed: SQLite's log and its shared memory are there."""
+        return self._log.exists() and self._database.with_name(self._database.name + "-shm").exists()
 
     @property
     def size(self) -> int:
@@ -120,7 +131,7 @@ class PageSums:
         again and from copying later transactions: pages that are not in the log stay as they are.
         """
         sums = self._sums()  # before the log is read: pages that are summed later are in the log
-        closed, frames = self._header().closed, read_frames(self._log)
+        closed, frames = self.header().closed, read_frames(self._log)
         in_log = np.fromiter(frames.sums, np.int64) - 1
         sums[in_log[in_log < len(sums)]] = _HOLE
         missing = range(self._page_count() + 1, len(sums) + 1) if closed else ()  # all were copied before it was closed
@@ -166,7 +177,8 @@ class PageSums:
             os.close(self._pages)
         self._file = self._pages = -1
 
-    def _header(self) -> Header:
+    def header(self) -> Header:
+        """Read the header. Raise `DamagedItems`."""
         return decode_sums(os.pread(self._file, _HEADER.size, 0), str(self.path))[0]
 
     def _write_header(self, *, closed: bool, part: int) -> None:
