@@ -15,11 +15,12 @@ from antiphon.api.store import Store
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.encoder import Draft
+from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import tables
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, MemberAdmission
+from antiphon.halo.credentials.claims import Claim, Equivocated, MemberAdmission
 from antiphon.testing.parties import pair_of
 from antiphon.testing.spans import SpanWriter
 
@@ -114,6 +115,27 @@ def test_branches_are_left_in_the_store(
         take(store, [forger.names(pens[1], "goes on")])
         assert machine.names(pair_of("goes on").key)
         assert not machine.waiting()
+
+
+def test_evidence_on_a_branch_that_the_store_has_too_makes_no_opening_read_the_others(
+    homes: tuple[Store, Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One block with evidence made every opening read all branches of the feed."""
+    owner, editor = homes
+    forger = Forger(editor)
+    spans = [forger.names(forger.pen(seed), f"{seed}") for seed in range(BRANCHES)]
+    take(owner, spans)
+    evidence = owner.manager.feeds.fork(spans[0].feed)
+    assert evidence is not None
+    fork = Fork.decode(evidence)
+    take(owner, [forger.say(forger.pen(BRANCHES), Equivocated(fork.feed, fork.seq, evidence))])
+    home, party = tmp_path / "owner", owner.party(LABEL).key
+    voids = owner.manager.member(party).machine.voids()
+    owner.close()
+    read_by_opening(home, monkeypatch)
+    assert spans_read(home, monkeypatch) <= 2, "the branch with the evidence"
+    with antiphon.open(home, epochs=False) as store:
+        assert store.manager.member(party).machine.voids() == voids
 
 
 def test_what_waits_in_the_store_is_shown_when_the_block_comes(homes: tuple[Store, Store], tmp_path: Path) -> None:

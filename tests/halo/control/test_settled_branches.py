@@ -22,6 +22,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.encoder import Draft
+from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
@@ -29,7 +30,7 @@ from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_ch
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, EpochRefusal, FeedKind, MemberAdmission, Policy, Role
+from antiphon.halo.credentials.claims import Claim, EpochRefusal, Equivocated, FeedKind, MemberAdmission, Policy, Role
 from antiphon.testing.parties import Actor, pair_of
 from antiphon.testing.spans import SpanWriter
 
@@ -84,7 +85,7 @@ class ManyBranches(ForkedHostile):
             seen = [span.block(span.count - 1).entry]
         elif chance.random() < 0.2:
             seen = [Entry(chance.choice(others)[0].feed, 50, 60, bytes([chance.randrange(1, 4)]) * 32)]  # nobody's
-        what, number = chance.randrange(9), chance.randrange(1000)
+        what, number = chance.randrange(10), chance.randrange(1000)
         if what == 0:
             signed = pen.sign(Policy(keep_epochs=number % 9))
         elif what == 1:
@@ -95,6 +96,9 @@ class ManyBranches(ForkedHostile):
             signed = pen.sign(Policy(tightens=True, cuts={span.feed: 1 for span in pen.raw[:1]}), number % 2)
         elif what == 4:
             signed = pen.sign(EpochRefusal(0, 1, SNAPSHOT, reason="no"))
+        elif what == 5 and (forks := self._forks()):
+            fork = forks[number % len(forks)]
+            signed = pen.sign(Equivocated(fork.feed, fork.seq, fork.encode()))
         else:
             stranger = self.strangers[number % len(self.strangers)].identity.key
             named = stranger if number % 2 else pair_of(f"named {number % 20}").key
@@ -105,6 +109,15 @@ class ManyBranches(ForkedHostile):
         """Return all spans of all histories, each once."""
         spans = [span for raw in (*self._raw(), *(stranger.raw for stranger in self.strangers)) for span in raw]
         return list({(span.feed, span.hash_at(span.end - 1)): span for span in spans}.values())
+
+    def _forks(self) -> list[Fork]:
+        """Return evidence of forks, at whichever places."""
+        found, known = [], dict[tuple[bytes, int, bytes], Span]()
+        for span in self.spans():
+            other = known.setdefault((span.feed, span.first, span.previous), span)
+            if other.hash_at(span.first) != span.hash_at(span.first):
+                found.append(Fork.between(other, span))
+        return found
 
     def _raw(self) -> list[list[Span]]:
         return [*(actor.raw for actor in (*self.actors, self.two)), *(pen.raw for pen in self.pens)]

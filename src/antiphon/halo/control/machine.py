@@ -61,7 +61,7 @@ class PartyMachine(PartyAnswers):
         self._branches = Branches(self._queue)
         self._paths = ControlPaths(self)
         self._held: Strays = ()  # stray acts that the final epochs hold: they are in force
-        self._evident: dict[bytes, int] = {}  # forked feeds, by evidence here: how many blocks are common
+        self.evident: dict[bytes, int] = {}  # forked feeds, by evidence here: how many blocks are common
         self._authority = Authority(party, genesis_feed)
         self._outdated = False  # acts of the authority have turned out to be beyond a fork
         self._acts: list[Act] = []
@@ -212,9 +212,9 @@ class PartyMachine(PartyAnswers):
             self._renew()
 
     def _note_fork(self, feed: bytes, length: int) -> bool:
-        if length >= self._evident.get(feed, NO_END):
+        if length >= self.evident.get(feed, NO_END):
             return False
-        self._evident[feed] = length
+        self.evident[feed] = length
         self._authority.fork(feed, length)
         self._changed()
         self._forked()
@@ -525,7 +525,7 @@ class PartyMachine(PartyAnswers):
         before = self._authority
         self.rights.forget()
         self._authority = made = Authority(self.party, self.genesis_feed, before.parent, before.version)
-        for feed, length in self._evident.items():
+        for feed, length in self.evident.items():
             made.fork(feed, length)
         for lane in self._lanes.values():
             self.checkpoints.fill(made, lane)

@@ -15,7 +15,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.branches import BranchBlock, Branches
 from antiphon.feed.causal_delivery import CausalQueue
 from antiphon.feed.feed_record import FeedRecord
-from antiphon.feed.header import NO_HASH, Entry, Flag
+from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import admits, subject_of
@@ -217,8 +217,10 @@ class SettledBranches:
     def is_frozen(self, lane: ControlLane) -> bool:
         """True if the history of a feed ends for good, by what is known without its branches, and others know it."""
         feed, end = lane.feed, len(lane.blocks)
-        if not lane.known or feed == self._machine.genesis_feed or feed in self._strays.reported:
+        if not lane.known or feed == self._machine.genesis_feed:
             return False
+        if self._strays.reported.get(feed, NO_END) < self._machine.evident.get(feed, NO_END):
+            return False  # an act on a branch alone says that it ends there
         return self._machine.known_forks.get(feed) == end or (lane.ended and lane.held > 0)
 
     def until(self, feed: bytes) -> int:

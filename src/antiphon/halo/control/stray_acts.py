@@ -13,6 +13,7 @@ from typing import Any
 
 from antiphon.core.sightings import Seen, Sightings
 from antiphon.feed.block import Block
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, advance, read_batch
 from antiphon.halo.acts.grant import admits
 from antiphon.halo.credentials.claims import Equivocated, FeedAdmission, FeedKind, Position
@@ -25,7 +26,7 @@ class StrayActs:
         self._party = party
         self.by_hash: dict[bytes, Act] = {}
         self.named: dict[bytes, None] = {}  # data feeds that some stray act admits: others may have seen them
-        self.reported: dict[bytes, None] = {}  # feeds whose forks some stray act proves
+        self.reported: dict[bytes, int] = {}  # feeds whose forks stray acts prove: how many blocks are common
         self._at: dict[Position, list[Act]] = defaultdict(list)
         self._followers: dict[bytes, list[Act]] = defaultdict(list)  # by the hash of the block before
         self._counts: Counter[bytes] = Counter()
@@ -78,7 +79,7 @@ class StrayActs:
         if isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
             self.named[act.claim.feed] = None
         if isinstance(act.claim, Equivocated):
-            self.reported[act.claim.feed] = None
+            self.reported[act.claim.feed] = min(act.claim.length, self.reported.get(act.claim.feed, NO_END))
 
     def drop(self, hash_: bytes) -> Act | None:
         """Return the act of a block that turned out to be history; None if it was no stray."""
