@@ -8,7 +8,7 @@ from pathlib import Path
 from antiphon.api.health.finding import Finding, FindingCode
 from antiphon.api.health.home_files import ITEMS, KEYS, METADATA, NAMES, VIEWS, open_to_others
 from antiphon.api.json_file import JsonFile
-from antiphon.core.errors import AntiphonError, BadEncoding, StoreError
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedStore, StoreError
 from antiphon.core.keys import KEY_SIZE
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints
@@ -18,6 +18,7 @@ from antiphon.halo.keys.key_store import KeyStore
 from antiphon.party.store.item_check import item_store_fault
 from antiphon.party.store.meta_store import MetaStore
 
+_SQLITE = b"SQLite format 3\0"  # the first bytes of its files
 _KEYS_LOST = "Put a copy of it back; or begin a new home with the recovery phrase of the identity, and sync"
 
 _UNREADABLE = "Check it again as a user that may read and write it; if that does not help, check the disk"
@@ -58,10 +59,17 @@ def check_metadata(home: Path, records: Sequence[FeedRecord]) -> Iterator[Findin
         yield Finding(FindingCode.METADATA_DAMAGED, METADATA, "the list of parties is missing")
         return
     try:
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) != _SQLITE:  # SQLite would delete its log
+                yield Finding(FindingCode.METADATA_DAMAGED, METADATA, "it does not begin like a file of SQLite")
+                return
         with MetaStore.open(path) as meta:
             known = {bytes(row.party) for row in meta.parties()}
-    except (AntiphonError, ValueError) as error:
+    except (DamagedStore, ValueError) as error:
         yield Finding(FindingCode.METADATA_DAMAGED, METADATA, str(error))
+        return
+    except (AntiphonError, OSError) as error:  # of a newer program, in use, on a disk that is full or cannot be written
+        yield Finding(FindingCode.METADATA_UNREAD, METADATA, str(error))
         return
     for party in sorted({record.party for record in records if record.writable} - known):
         what = f"party {party.hex()[:8]}, in which this device writes, is not in the list of parties"

@@ -42,6 +42,7 @@ class FindingCode(enum.StrEnum):
     KEYS_LACKING = "keys.lacking"
     METADATA_DAMAGED = "metadata.damaged"
     METADATA_PARTY = "metadata.party"
+    METADATA_UNREAD = "metadata.unread"
     ITEMS_DAMAGED = "items.damaged"
     CHECKPOINT_DAMAGED = "checkpoint.damaged"
     SETTINGS_DAMAGED = "settings.damaged"
@@ -73,6 +74,11 @@ _STEPS: dict[FindingCode, tuple[Remedy, str]] = {
         "Put a copy of it back, or make it anew from the feeds; labels and preferences are lost then",
     ),
     FindingCode.METADATA_PARTY: (Remedy.REBUILD, "Follow the party again"),
+    FindingCode.METADATA_UNREAD: (
+        Remedy.COPY,
+        "It may be sound, and is left as it is: remove the cause, and check again. If it is no file of this home, put "
+        "a copy of the right one back, or move it away and repair",
+    ),
     FindingCode.ITEMS_DAMAGED: (Remedy.REBUILD, _REBUILD),
     FindingCode.CHECKPOINT_DAMAGED: (Remedy.REBUILD, "It is written again; the next opening takes longer"),
     FindingCode.SETTINGS_DAMAGED: (Remedy.COPY, "Put a copy of it back, or correct it: it is JSON"),

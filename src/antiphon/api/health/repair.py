@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from antiphon.api.health.check import check_home
@@ -93,13 +95,19 @@ def _rebuild_metadata(home: Path, findings: list[Finding]) -> None:
     anew = any(finding.code is FindingCode.METADATA_DAMAGED for finding in findings)
     with FeedStore.open(home / FEEDS) as feeds:  # its lock says that nobody has the metadata open
         if anew:
-            if path.exists():
-                os.replace(path, path.with_name(f"{path.name}.damaged"))
-            for suffix in _SQLITE_SUFFIXES[1:]:
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            _set_aside(path)
         with MetaStore.open(path) as meta:
             for party in sorted({record.party for record in feeds.feeds() if record.writable}):
                 meta.subscribe(party, genesis_feed=find_genesis(feeds, party), again=anew)
+
+
+def _set_aside(path: Path) -> None:
+    """Rename a SQLite file, with its log, to a name that no file has: `meta.db.damaged`, `meta.db.damaged.2`, …"""
+    names = (f"{path}.damaged{f'.{number}' if number > 1 else ''}" for number in count(1))
+    aside = next(name for name in names if not any(Path(name + suffix).exists() for suffix in _SQLITE_SUFFIXES))
+    for suffix in _SQLITE_SUFFIXES:
+        with suppress(FileNotFoundError):
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
 
 
 def _tighten(home: Path, findings: list[Finding]) -> None:

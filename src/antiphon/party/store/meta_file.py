@@ -18,7 +18,7 @@ from typing import Any
 
 from antiphon.core.codec import u32
 from antiphon.core.disk_room import disk_full, is_out_of_room
-from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
+from antiphon.core.errors import DamagedStore, StoreClosed, StoreError, StoreLocked
 
 APPLICATION_ID = int.from_bytes(b"APm1", "big")
 VERSION = 1
@@ -149,11 +149,12 @@ class MetaFile:
                     self._db.execute("ROLLBACK")
 
 
-def damaged(path: Path, why: str) -> StoreError:
+def damaged(path: Path, why: str) -> DamagedStore:
     """Make the error for a damaged file, with advice."""
-    return StoreError(
+    return DamagedStore(
         f"the metadata store {path} is damaged: {why}. Move it away and subscribe to your parties again, or put back "
-        "a copy; feeds and keys are kept elsewhere. Check the disk"
+        "a copy; feeds and keys are kept elsewhere. Check the disk",
+        file=str(path),
     )
 
 
@@ -217,9 +218,10 @@ def _errors(path: Path) -> Iterator[None]:
         if is_out_of_room(error, path):
             raise disk_full("the metadata store", path) from error
         if code == sqlite3.SQLITE_NOTADB:
-            raise StoreError(
+            raise DamagedStore(
                 f"{path} is no metadata store of Antiphon; name another file. If it was one, it is damaged: put "
-                "a copy back, or make it anew from the feeds (docs/recovering.md)"
+                "a copy back, or make it anew from the feeds (docs/recovering.md)",
+                file=str(path),
             ) from error
         if code == sqlite3.SQLITE_CORRUPT or not (
             code or isinstance(error, OSError)
