@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
@@ -101,4 +103,81 @@ def test_a_log_that_was_far_too_long_is_cut_off_at_once_but_nobody_waits_for_who
     fill(store, 10)
     assert log.stat().st_size == 0
     assert store.count() == 8
+    store.close()
+
+
+# -- a power loss
+
+
+class Disk:
+    """A copy of each file as it was when it was last synced. SQLite's own syncs are not seen."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.synced = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.images: list[dict[str, bytes]] = []  # at each sync, with the newest sums
+        self._folder = folder
+        self._sync = os.fsync
+        monkeypatch.setattr(os, "fsync", self.sync)
+
+    def sync(self, file: int) -> None:
+        self._sync(file)
+        name = Path(os.readlink(f"/proc/self/fd/{file}")).name
+        self.synced[name] = (self._folder / name).read_bytes()
+        self.images.append(self.synced | {"items.db-sums": (self._folder / "items.db-sums").read_bytes()})
+
+
+def reopened(folder: Path, files: dict[str, bytes]) -> str:
+    """Why an item store is built again from these files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    store = ItemStore(folder / "items.db", PARTY)
+    store.close()
+    return store.why_rebuilt
+
+
+def save_small(store: ItemStore, first: int) -> None:
+    with store.saving() as put:
+        put(Save(rows=[ItemRow(bytes([first]) * 16, bytes(5000), "m", 1, b"", False, False, False)]))
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """The folder of a small item store that was closed."""
+    store = ItemStore(tmp_path / "home" / "items.db", PARTY)
+    save_small(store, 1)
+    store.close()
+    return tmp_path / "home"
+
+
+def test_a_power_loss_soon_after_an_opening_builds_nothing_again(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(closed, monkeypatch)
+    store = ItemStore(closed / "items.db", PARTY)
+    save_small(store, 2)
+    log = (closed / "items.db-wal").read_bytes()  # the system may write it at any time
+    assert reopened(tmp_path / "after", disk.synced | {"items.db-wal": log}) == ""
+    store.close()
+
+
+def test_a_power_loss_before_a_checkpoint_builds_nothing_again(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(closed, monkeypatch)
+    store = ItemStore(closed / "items.db", PARTY)
+    save_small(store, 2)
+    store.close()
+    monkeypatch.undo()
+    assert disk.images
+    for image in disk.images:
+        assert reopened(tmp_path / "after", image) == ""
+
+
+@pytest.mark.parametrize("log", [b"", bytes(32), bytes(5000)])
+def test_a_log_without_a_transaction_is_no_log(closed: Path, log: bytes) -> None:
+    (closed / "items.db-wal").write_bytes(log)
+    store = ItemStore(closed / "items.db", PARTY)
+    assert (store.why_rebuilt, store.count()) == ("", 1)
     store.close()

@@ -84,8 +84,14 @@ class PageSums:
             self._pages = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
 
     def begin(self) -> None:
-        """Note that the item store is in use, before SQLite opens the file."""
+        """Note that the item store is in use, before SQLite opens the file.
+
+        After a power loss the disk must not have a log beside a file that says that it was closed.
+        """
+        closed = os.fstat(self._file).st_size > 0 and self.header().closed
         self._write_header(closed=False, part=self.part)
+        if closed:
+            os.fsync(self._file)
 
     @property
     def has_log(self) -> bool:
@@ -110,6 +116,8 @@ class PageSums:
         sums = self._sums()
         if lost := self._unsummed(len(sums), frames):
             raise DamagedItems(f"{self.path} has lost the checksum of page {lost[0]}; the item store is built again")
+        with self._log.open("rb") as log:
+            os.fsync(log.fileno())  # else a power loss could leave sums of pages that the disk has nowhere
         sums = sums[: frames.pages]
         new = np.full(frames.pages, _HOLE, np.uint32)
         new[: len(sums)] = sums
