@@ -5,8 +5,9 @@ write-ahead log just before a checkpoint copies it (`take`), and are on the disk
 checks: a page that is not in the log has the bytes of its sum. A crash at any point keeps the rule: until the whole log
 is copied, it holds every page whose sum may differ from the file.
 
-The file is `<name>.db-sums`: a header, then a sum for each page (`docs/design/formats.md`). Its bytes need no checksum:
-a changed sum is found as a changed page, and a lost one as a page without a sum.
+The file is `<name>.db-sums`: a header, then a sum for each page (`docs/design/formats.md`). It has no checksum of
+its own: a changed sum is found as a changed page, a lost one as a page without a sum, a changed magic by itself. A
+sum that changes to exactly `_HOLE` is not found, and its page is not checked from then on.
 """
 
 from __future__ import annotations
