@@ -274,13 +274,47 @@ def test_dead_files_go_when_they_have_more_bytes_than_the_live_ones(
 
 def test_files_of_the_runs_within_the_time_stay(log: DeltaFolder) -> None:
     tables, home = log.at_last_run(), log.folder / "epochs"
-    for version in (0, 1, 2):  # the third run was the last one, an hour ago
-        os.utime(home / "_delta_log" / f"{version:020}.json", (0, 0))
+    for file in [*(home / "_delta_log").iterdir(), *files_in(home)]:  # the third run was the last one, an hour ago
+        os.utime(file, (0, 0))
     publish_run(log)
     log.vacuum("epochs", timedelta(minutes=15))
 
     assert len(files_in(home)) == 2
     assert runs_in(tables) == {name: {(3, 3)} for name in NAMES}
+
+
+@pytest.mark.parametrize("keep", [timedelta(minutes=15), timedelta()])
+def test_files_that_another_program_has_merged_since_the_last_run_stay(log: DeltaFolder, keep: timedelta) -> None:
+    two_files(log)
+    assert table(log).optimize.compact()["numFilesAdded"] == 1
+    log.vacuum("epochs", keep)
+
+    assert len(log.at_last_run().read_small("epochs")) == 4
+    assert len(log.recover().read_small("epochs")) == 4
+    assert len(log.at_last_run().files("epochs")) == 1
+
+
+def test_files_that_another_program_is_about_to_commit_stay(log: DeltaFolder) -> None:
+    for file in (log.folder / "epochs").rglob("*"):
+        os.utime(file, (0, 0))
+    publish_run(log)
+    merged = log.folder / "epochs" / "part-00000-merged.parquet"
+    merged.write_bytes(b"PAR1")
+    log.vacuum("epochs", timedelta(minutes=15))
+
+    assert merged.exists()
+
+
+def test_a_version_without_its_files_is_not_published(log: DeltaFolder) -> None:
+    two_files(log)
+    table(log).optimize.compact()
+    before = log.current()
+    Path(table(log).file_uris()[0].removeprefix("file://")).unlink()
+
+    with pytest.raises(DamagedTables, match="is gone, a file of the table epochs"):
+        log.recover()
+    assert log.current() == before
+    assert len(log.at_last_run().read_small("epochs")) == 4
 
 
 # -- who may read them

@@ -141,12 +141,11 @@ class DeltaFolder:
         versions = {name: self._agreed_version(name, known) for name, known in current.versions.items()}
         for name in versions:  # files of a run that died, or that failed while other tasks were writing
             drop_parts(self.folder / name, current.run + 1)
-        if versions != current.versions:
-            current = replace(current, versions=versions)
-            self.publish(current)
-        tables = RunTables(self.folder, current)
+        tables = RunTables(self.folder, replace(current, versions=versions))
         for name in versions:
             tables.files(name)
+        if versions != current.versions:
+            self.publish(tables.current)
         return tables
 
     def forget(self) -> RunTables:
