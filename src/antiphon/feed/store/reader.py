@@ -99,7 +99,10 @@ class FeedReader:
         record = self.record(feed)
         if record.start or not record.length or (record.why is End.FAULT and not record.end):
             return None
-        return next(self.held(feed, 0, 1)).block(0).kind
+        try:
+            return next(self.held(feed, 0, 1)).block(0).kind
+        except MissingBlocks:  # another thread has pruned it since the record was read
+            return None
 
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
         """Yield blocks [start, stop); by default from the first held block to the feed's end."""

@@ -348,8 +348,8 @@ class PartyProcessor:
 
     def status(self) -> Status:
         """Return the current status, also of a party that does not run."""
-        if self.running:
-            with suppress(PartyPaused), self.locked():
+        for _ in range(2 if self.running else 0):  # once more if a check ends meanwhile, and the items are rebuilt
+            with suppress(PartyPaused, DamagedItems), self.locked():
                 return Status.of(self.sound(), self.error, self.why_rebuilt)
         return Status.of(None, self.error, self.why_rebuilt)
 
