@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.party.epochs.epoch_acts import epoch, join, member, note
+from tests.party.epochs.epoch_acts import epoch, held, join, member, note
 
+from antiphon.core.cid import Cid
+from antiphon.core.errors import MissingBlob
+from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.credentials.claims import Role
+from antiphon.halo.credentials.claims import Position, Role
 from antiphon.party.engine import demux
+from antiphon.party.engine.judge import ERASED
+from antiphon.snapshot import tree
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -142,4 +147,77 @@ def test_no_more_waits_than_memory_allows(
         item.edit("set", "title", str(number))
     peers.sync()
     assert waiting(carol) < 20
+    assert carol.snapshots() == alice.snapshots()
+
+
+def lose_items(peer: Peer) -> dict[Cid, bytes]:
+    """Lose the blobs of all items in the snapshot, as if they were not fetched yet. Return them."""
+    base = peer.epochs.base
+    assert base is not None
+    assert base.root.items is not None
+    lost = {cid: peer.blobs.get(cid) for cid in tree.walk(base.root.items, peer.blobs)}
+    held(peer).delete(lost)
+    return lost
+
+
+def erase(peer: Peer, stamp: Stamp) -> None:
+    member(peer).erase(Position(stamp.feed, stamp.seq))
+
+
+def test_an_item_that_began_after_the_snapshot_is_folded_again_without_its_blobs(
+    peers: Peers, alice: Peer, carol: Peer
+) -> None:
+    """Its state once stayed, with the erased message in it; the next epoch found another snapshot (seed 100000592)."""
+    lost = lose_items(carol)
+    item = note(carol, "harmless")
+    erase(carol, item.edit("set", "title", "secret"))
+    carol.party.process()
+    assert item.value == {"title": "harmless"}
+    item.edit("set", "also", "mine")
+    peers.sync()
+    carol.blobs.put_all(lost.items())
+    assert carol.party.item(item.id).value == {"title": "harmless", "also": "mine"}
+    assert [row.reason for row in carol.party.refused()] == [ERASED]
+    assert carol.party.refused() == alice.party.refused()
+    assert carol.snapshots() == alice.snapshots()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_item_whose_blobs_are_lost_does_not_show_what_became_void(
+    peers: Peers, alice: Peer, carol: Peer, restarts: bool
+) -> None:
+    item = alice.party.item(titled(alice, "note 9")[0])
+    stamp = item.edit("set", "title", "secret")
+    peers.sync()
+    assert carol.party.item(item.id).value == {"title": "secret"}
+    lost = lose_items(carol)
+    erase(alice, stamp)
+    peers.sync()
+    if restarts:
+        carol.restart()
+    with pytest.raises(MissingBlob):
+        carol.party.item(item.id).value  # noqa: B018
+    carol.blobs.put_all(lost.items())
+    assert carol.party.item(item.id).value == {"title": "note 9"}
+    assert carol.party.refused() == alice.party.refused() != []
+    assert carol.snapshots() == alice.snapshots()
+
+
+def test_a_late_message_does_not_stop_a_party_without_blobs(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    """A shorter list of writers makes a message void that came before it: the item is to be folded again."""
+    item = titled(alice, "note 9")[0]
+    alice.party.item(item).restrict_writers(alice.key)
+    after = note(alice, "after it")
+    for title in ("by bob", "by bob, with a greater lamport", "by bob at last"):
+        bob.party.item(item).edit("set", "title", title)
+    peers.pass_on(bob, carol)
+    assert carol.party.item(item).value == {"title": "by bob at last"}
+    lost = lose_items(carol)
+    peers.sync()
+    assert carol.party.item(after.id).value == {"title": "after it"}
+    with pytest.raises(MissingBlob):
+        carol.party.item(item).value  # noqa: B018
+    carol.blobs.put_all(lost.items())
+    assert carol.party.item(item).value == alice.party.item(item).value == {"title": "note 9"}
+    assert carol.party.refused() == alice.party.refused() != []
     assert carol.snapshots() == alice.snapshots()

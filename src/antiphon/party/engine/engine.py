@@ -247,7 +247,7 @@ class Engine:
             return {}
         if self._begins_otherwise(entry.state, notes):
             self.post(entry, notes)
-            return self.refold(entry)
+            return self._refold_if_here(entry)
         beyond = None if entry.state is not None else self.beyond(entry.id, notes)
         began = perf_counter()
         folded = fold(self.party, entry.id, entry.state, notes, self.models, self.author, beyond=beyond)
@@ -256,7 +256,7 @@ class Engine:
         entry.put(folded.state)
         self.post(entry, notes)
         if late:
-            return self.refold(entry)
+            return self._refold_if_here(entry)
         if folded.verdicts:
             self._verdicts.setdefault(entry.id, {}).update(folded.verdicts)
             self.bodiless = self.bodiless or NO_BODY in folded.verdicts.values()
@@ -316,15 +316,19 @@ class Engine:
     def refold_into(self, put: Callable[[Save], None], items: Iterable[bytes]) -> None:
         """Fold items again inside a transaction, with the verdicts and positions that their states follow from."""
         for item in sorted(items):
-            if self.scope.leaves_out(item):
-                self._verdicts.pop(item, None)
-                self.scope.set_aside(item)
-            elif not self.scope.lacks(item):  # such an item has no state, and its messages no verdicts
-                self.refold(self.cache.get(item) or Entry(item, None))
+            self._refold_if_here(self.cache.get(item) or Entry(item, None))
             if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
                 self.cache.dirty.clear()
         self.put_all(put)
+
+    def _refold_if_here(self, entry: Entry) -> dict[Stamp, str]:
+        """Fold an item again. One that cannot be folded loses its state, which may follow from former verdicts."""
+        if self.scope.lacks(entry.id):
+            self._verdicts.pop(entry.id, None)
+            self.scope.set_aside(entry)
+            return {}
+        return self.refold(entry)
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
         """Fold an item again from its base state and all messages outside the base, in the total order."""
@@ -382,7 +386,7 @@ class Engine:
         folded = fold(self.party, entry.id, item, notes, self.models, self.author, beyond=beyond)
         entry.put(folded.state)
         if folded.late or otherwise:
-            self.refold(entry)
+            self._refold_if_here(entry)
         elif entry.state is None and not entry.postings:
             self.cache.drop(entry.id)
 
@@ -449,7 +453,7 @@ class Engine:
     def _fetched(self, item: bytes) -> bool:
         """True if the base is known not to hold this item."""
         try:
-            return self.base is None or self.base.item(item) is None
+            return self.in_base(item) is None
         except MissingBlob:
             return False
 
@@ -461,9 +465,13 @@ class Engine:
         opened = self.base.items(list(self.items.ids()))
         return rows - len(opened) + self.base.root.item_count - self.base.hidden_count
 
+    def in_base(self, item: bytes) -> bytes | None:
+        """Return the bytes of an item in the base, or None. Raises `MissingBlob`, but not for one that began later."""
+        return None if self.base is None or self.base.is_before(item) else self.base.item(item)
+
     def based(self, item: bytes) -> ItemState | None:
         """Restore an item from the base."""
-        data = None if self.base is None else self.base.item(item)
+        data = self.in_base(item)
         return None if data is None else item_codec.restore(data, self.models)
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
+from antiphon.core.ids import ItemId
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model import item_codec
 from antiphon.model.item_state import ItemState
@@ -85,6 +86,15 @@ class EpochBase:
         """Return the number of messages of a feed inside the base."""
         cut = self.feeds.get(feed)
         return 0 if cut is None else cut.length
+
+    @cached_property
+    def _lamport(self) -> int:
+        """The greatest lamport inside the cut."""
+        return max((cut.lamport for cut in self.feeds.values()), default=0)
+
+    def is_before(self, item: bytes) -> bool:
+        """True if the cut is before the genesis of an item, as its id tells: then the base does not hold it."""
+        return ItemId(item).lamport > self._lamport
 
     def item(self, item: bytes) -> bytes | None:
         """Return the canonical bytes of an item at the cut, or None. Only the path to it is read."""

@@ -28,23 +28,22 @@ class Scope:
         engine = self._engine
         if self.leaves_out(item):
             return True
-        if engine.whole or engine.base is None:
+        if engine.whole:
             return False
         try:
-            engine.base.item(item)
+            engine.in_base(item)
         except MissingBlob:
             return True
         return False
 
-    def set_aside(self, item: bytes) -> None:
-        """Drop the state of an item that is out of scope. Its messages are only recorded as postings from now on."""
+    def set_aside(self, entry: Entry) -> None:
+        """Drop the state of an item that cannot be folded. Its messages are only recorded as postings from now on."""
         engine = self._engine
-        entry = engine.cache.get(item) or Entry(item, None)
-        entry.postings = engine.items.postings(item) + entry.postings
+        entry.postings = engine.items.postings(entry.id) + entry.postings
         entry.put(None)
-        engine.items.forget(item)
+        engine.items.forget(entry.id)
         engine.cache.put(entry)
-        engine.cache.dirty[item] = entry
+        engine.cache.dirty[entry.id] = entry
 
     def bodiless(self, item: bytes, *, counting: bool = False) -> list[tuple[bytes, int]]:
         """List the messages to an item outside the base whose bodies are missing, as (feed, seq)."""
