@@ -107,7 +107,7 @@ class StoreError(AntiphonError):
 
 
 class CorruptBlock(StoreError):
-    """Stored bytes have changed. Restore the feed from a peer; the disk may be failing."""
+    """Stored bytes have changed. Run `antiphon doctor --repair`, then sync; the disk may be failing."""
 
     def __init__(self, message: str, *, feed: bytes, seq: int) -> None:
         super().__init__(message)

@@ -120,7 +120,7 @@ class FeedRecord:
         whole = len(data) == _LAYOUT.size + 4
         if not whole or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise CorruptBlock(
-                f"feed {feed.hex()[:8]}: its record on disk has changed; restore this feed from a peer",
+                f"feed {feed.hex()[:8]}: its record on disk has changed; run `antiphon doctor --repair`, then sync",
                 feed=feed,
                 seq=0,
             )

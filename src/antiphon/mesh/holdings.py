@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from antiphon.core.errors import UnknownFeed
+from antiphon.core.errors import CorruptBlock, UnknownFeed
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
@@ -66,7 +66,10 @@ class Holdings:
             return
         control = self._kinds.get(feed)
         if control is None:
-            control = self._kinds[feed] = self._store.first_kind(feed) is Kind.CREDENTIAL
+            try:
+                control = self._kinds[feed] = self._store.first_kind(feed) is Kind.CREDENTIAL
+            except CorruptBlock:  # local readers report it; what follows it may be asked for, and given
+                control = False
         if self._control and not control:
             return
         self._records[feed] = record

@@ -174,7 +174,10 @@ class Replica:
     def evidence(self, feed: bytes) -> bytes | None:
         """Return the evidence that a feed's writer signed two histories, or None."""
         held = self.holdings.get(feed)
-        return self.store.fork(feed) if held is not None and held.fork is not None else None
+        try:
+            return self.store.fork(feed) if held is not None and held.fork is not None else None
+        except CorruptBlock:
+            return None
 
     def read_blob(self, cid: Cid) -> bytes | None:
         """Return a blob of the epochs that this device stands on; None if it is missing or damaged, or none of theirs.
@@ -312,7 +315,7 @@ class Replica:
                     batch.ingest(span, base)
                 verified = True
             return batch.results
-        except (RefusedBlocks, MissingBlocks):
+        except (RefusedBlocks, MissingBlocks, CorruptBlock):  # where held blocks are rotten, nothing is compared
             if not verified:
                 raise
         return [self._ingest_alone(span, base, source) for span, base in fit]  # one does not fit: take the others
@@ -322,7 +325,7 @@ class Replica:
             return self.store.ingest(span, base, source=source)
         except Equivocation as error:
             return Ingested(Outcome.FORK, 0, str(error), error.evidence)
-        except (RefusedBlocks, MissingBlocks):
+        except (RefusedBlocks, MissingBlocks, CorruptBlock):
             return None
 
     def take_branch(self, block: WantedBlock, spans: Sequence[Span], source: bytes = NOBODY) -> int:

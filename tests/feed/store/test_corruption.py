@@ -153,7 +153,7 @@ def test_what_is_damaged_does_not_hide_the_rest(folder: Path, open_store: OpenSt
     assert raised.value.seq == 307
     assert [block.seq for block in store.read(alice.key, 308)] == [308, 309, 310]
     assert store.block(alice.key, 306).seq == 306
-    with pytest.raises(CorruptBlock, match="block 307: its stored bytes have changed; restore this feed from a peer"):
+    with pytest.raises(CorruptBlock, match="block 307: its stored bytes have changed; run `antiphon doctor --repair`"):
         store.block(alice.key, 307)
 
 

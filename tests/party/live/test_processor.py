@@ -121,8 +121,7 @@ def test_a_byte_that_changed_in_an_item_is_found_and_built_again(peers: Peers, h
             bob.party.item(note.id)
     elif how == "received":
         note.edit("set", "b", 2)
-        with pytest.raises(DamagedItems, match="bytes in the item store have changed"):
-            peers.sync()
+        peers.sync()  # what arrives is processed after the items are built again
     else:
         with pytest.raises(DamagedItems, match="bytes in the item store have changed"), bob.party.batch() as batch:
             batch.edit(note.id, "set", ("c", 3), {})

@@ -183,12 +183,21 @@ class Tables:
         return self.span_at(record, seq - 1).hash_at(seq - 1)
 
     def append_span(self, record: FeedRecord, span: Span) -> None:
-        """Store the blocks that follow the last one; a small last span is merged with them."""
+        """Store the blocks that follow the last one; a small last span is merged with them.
+
+        Behind a rotten span, only blocks of others are stored, which they can send again.
+        """
         if record.length > record.start and span.size < _MERGE_SIZE_MAX:
             first, stored = self._stored_at(record.feed, record.length - 1)
             small = len(stored) + span.size < _MERGE_SIZE_MAX
             if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
-                held = self._tail(record.feed, first, bytes(stored))
+                try:
+                    held = self._tail(record.feed, first, bytes(stored))
+                except CorruptBlock:
+                    if record.writable and not record.retired:
+                        raise
+                    self.put_span(span)
+                    return
                 if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # left-out bodies may be added
                     span = held.joined(span)
         self.put_span(span)
@@ -437,7 +446,9 @@ def decode_entry(feed: bytes, data: bytes) -> Entry:
     entry = unchecked(data)
     if entry is None or len(entry) != ENTRY_SIZE:
         raise CorruptBlock(
-            f"feed {feed.hex()[:8]}: its timeframe on disk has changed; restore this feed from a peer", feed=feed, seq=0
+            f"feed {feed.hex()[:8]}: its timeframe on disk has changed; run `antiphon doctor --repair`, then sync",
+            feed=feed,
+            seq=0,
         )
     return decode_entries(entry)[0]
 
@@ -470,7 +481,7 @@ def _key(feed: bytes, first: int) -> bytes:
 
 def _corrupt(feed: bytes, seq: int, why: str) -> CorruptBlock:
     return CorruptBlock(
-        f"feed {feed.hex()[:8]}, block {seq}: {why}; restore this feed from a peer, and check the disk",
+        f"feed {feed.hex()[:8]}, block {seq}: {why}; run `antiphon doctor --repair`, sync, and check the disk",
         feed=feed,
         seq=seq,
     )

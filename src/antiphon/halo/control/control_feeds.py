@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from antiphon.core.errors import MissingBlocks
+from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Kind
@@ -44,16 +44,34 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
     strangers: dict[bytes, list[FeedRecord]] = defaultdict(list)  # by identity
     heard = machine.known_feeds.heard
     at = len(heard)
+    rotten: list[tuple[FeedRecord, CorruptBlock]] = []
     for record in machine.taken.news(store, machine.party):
-        identity = _stranger(machine, store, record, data)
-        if identity is None:
-            _take_feed(machine, store, record, data)
-        else:
-            strangers[identity].append(record)
+        try:
+            identity = _stranger(machine, store, record, data)
+            if identity is None:
+                _take_feed(machine, store, record, data)
+            else:
+                strangers[identity].append(record)
+        except CorruptBlock as error:
+            rotten.append((record, error))
     while strangers and at < len(heard):
         for record in strangers.pop(heard[at], ()):
             _take_feed(machine, store, record, data)
         at += 1
+    for record, why in rotten:
+        _pass_over(machine, record, why, data)
+
+
+def _pass_over(machine: PartyMachine, record: FeedRecord, error: CorruptBlock, data: set[bytes]) -> None:
+    """Take a feed whose first blocks are rotten for the data feed that it was admitted as; else raise the error.
+
+    A party is judged by its control feeds, so it stops if one of them cannot be read. A data feed only ends there.
+    """
+    if machine.is_control(record.feed) or record.feed not in machine.data_feeds():
+        raise error
+    data.add(record.feed)
+    machine.taken.folded[record.feed] = record
+    machine.taken.finish(record)
 
 
 def _stranger(machine: PartyMachine, store: FeedReader, record: FeedRecord, data: set[bytes]) -> bytes | None:

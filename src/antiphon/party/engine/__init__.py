@@ -17,6 +17,7 @@ fold_times      `FoldTimes`: the seconds that folding took, by feed
 forked_worker   `ForkedWorker`: a second core for `cold_fold`
 rejudge         `Rejudge`: items to fold again after late rights, forks, bodies or model code
 postings        codec of postings: where the messages of an item are
+rot             `Rot`: feeds with blocks that have changed on the disk, delivered up to there
 message_lookup  `MessageLookup`: postings → messages, from the feed store
 row_cache       rows of the item store, encoded ahead of a save
 epoch_base      `EpochBase`: the snapshot from which all states start

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from antiphon.core.errors import MissingBlocks, UnknownFeed
+from antiphon.core.errors import CorruptBlock, MissingBlocks, UnknownFeed
 from antiphon.core.reasons import Reason, because, code_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.branches import Branches
@@ -24,6 +25,7 @@ from antiphon.feed.store.ingest import begins_control
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.ports import Authority, LaneState
+from antiphon.party.engine.rot import Rot
 from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes that hold a span in memory
@@ -54,11 +56,18 @@ class Delivery:
     """The lanes of one party. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
     def __init__(
-        self, store: FeedReader, authority: Authority, lanes: Iterable[LaneState] = (), *, look: bool = True
+        self,
+        store: FeedReader,
+        authority: Authority,
+        lanes: Iterable[LaneState] = (),
+        *,
+        look: bool = True,
+        rot: Rot | None = None,
     ) -> None:
         """Continue these lanes. With `look` all of them are looked at; otherwise the caller wakes those with news."""
         self._store = store
         self._authority = authority
+        self.rot = Rot() if rot is None else rot
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._numbers = max((lane.state.number for lane in self.lanes.values()), default=0)  # given to lanes so far
         self._queue = CausalQueue(self._position, self.lanes if look else ())
@@ -95,6 +104,7 @@ class Delivery:
 
         None is read before a block that waits has an entry for it, or for one that follows it.
         """
+        self.rot.look_again(record)
         known = self._branched.get(record.feed)
         if known is record or record.feed not in self.lanes:
             return
@@ -115,11 +125,13 @@ class Delivery:
         start = max(self._end(record), record.start)
         found: list[Span] = []
         if start <= seq < record.length:
-            held = list(self._store.held(feed, max(start, seq - FETCHED_BLOCKS), seq + 1))
-            found = held if held[-1].hash_at(seq) == entry.hash else []
+            with suppress(CorruptBlock):  # as good as missing
+                held = list(self._store.held(feed, max(start, seq - FETCHED_BLOCKS), seq + 1))
+                found = held if held[-1].hash_at(seq) == entry.hash else []
         if not found and record.branches:
-            span = self._store.branch_with(feed, seq, entry.hash)
-            found = [] if span is None else [span]
+            with suppress(CorruptBlock):
+                span = self._store.branch_with(feed, seq, entry.hash)
+                found = [] if span is None else [span]
         return [span for span in found if not begins_control(span)]
 
     def end_fork(self, feed: bytes, end: int) -> int:
@@ -181,12 +193,16 @@ class Delivery:
             self._show(feed)
             return
         lane = self.lanes[feed]
-        end = self._ends.get(lane.feed, NO_END)
+        end = min(self._ends.get(lane.feed, NO_END), self.rot.end(lane.feed))
         while True:
             try:
                 buffer = lane.fill(self._store, end)
             except (MissingBlocks, UnknownFeed):  # woken when blocks come
                 lane.release()
+                return
+            except CorruptBlock as error:
+                lane.release()
+                self.rot.note(error, self._store.find(lane.feed))
                 return
             if buffer is None:
                 self._buffered.pop(lane.feed, None)
@@ -304,6 +320,8 @@ class Delivery:
             return Blocked(feed, seq, None, lane.state.fault)
         if lane.other_branch:
             return Blocked(feed, seq, None, OTHER_BRANCH)
+        if reason := self.rot.reason(feed):
+            return Blocked(feed, seq, None, reason)
         if entry is None:
             return None
         what = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"

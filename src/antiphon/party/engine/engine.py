@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 from time import perf_counter
 
-from antiphon.core.errors import MissingBlob, UnknownItem
+from antiphon.core.errors import CorruptBlock, DamagedItems, MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.feed_record import FeedRecord
@@ -39,6 +39,7 @@ from antiphon.party.engine.message_lookup import MessageLookup
 from antiphon.party.engine.ports import Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
 from antiphon.party.engine.rejudge import Rejudge
+from antiphon.party.engine.rot import Rot
 from antiphon.party.engine.row_cache import RowsAhead, row_of
 from antiphon.party.engine.scope import Scope
 
@@ -68,6 +69,7 @@ class Engine:
         cache_items_max: int = CACHE_ITEMS_MAX,
         base: EpochBase | None = None,
         lanes: list[LaneState] | None = None,
+        rot: Rot | None = None,
     ) -> None:
         """Continue from an item store. `lanes` are those in it, if the caller has loaded them."""
         self.party = party
@@ -93,7 +95,7 @@ class Engine:
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
-        self.delivery = Delivery(store, authority, items.lanes() if lanes is None else lanes, look=False)
+        self.delivery = Delivery(store, authority, items.lanes() if lanes is None else lanes, look=False, rot=rot)
         self._branch_geneses = BranchGeneses(store)
         self._messages = MessageLookup(store, self.delivery)
         self.lamport = self.delivery.lamport  # kept here, since there may be many lanes
@@ -114,13 +116,27 @@ class Engine:
         now, news = self.store.transaction, self.authority.refresh()
         if now == self._processed and not news and self._at_rest():
             return 0
-        self._refresh(news)
-        with gc_paused():
-            taken = self._deliver()
+        with self._without_rot():
+            self._refresh(news)
+            with gc_paused():
+                taken = self._deliver()
         self.authors.record_moved(self.delivery.lanes, self.delivery.moved)
         self._processed = now
         self._rounds += 1
         return taken
+
+    @contextmanager
+    def _without_rot(self) -> Iterator[None]:
+        """Raise `DamagedItems` where a delivered message has changed on the disk, and its items are to be folded.
+
+        They are built again then, from the blocks before it. The rot itself is no reason to stop the party.
+        """
+        try:
+            yield
+        except CorruptBlock as error:
+            if error.feed not in self.delivery.lanes or not self.delivery.rot.note(error, self.store.find(error.feed)):
+                raise
+            raise DamagedItems(f"{error}: items are built again without it") from error
 
     @property
     def processed(self) -> object:
@@ -333,7 +349,8 @@ class Engine:
     def refold(self, entry: Entry) -> dict[Stamp, str]:
         """Fold an item again from its base state and all messages outside the base, in the total order."""
         postings = self._messages.trim(self.items.postings(entry.id) + entry.postings)
-        notes = self._messages.read(self._messages.outside(postings))
+        with self._without_rot():
+            notes = self._messages.read(self._messages.outside(postings))
         began = perf_counter()
         folded = self.fold_whole(entry.id, notes)
         self.times.charge(notes, perf_counter() - began)
@@ -380,7 +397,8 @@ class Engine:
         """Read an item again from the item store and its unsaved messages: undo messages that were not written."""
         record = self.load([entry.id]).get(entry.id)
         item = self._decode(record)
-        notes = self._messages.read(entry.postings)
+        with self._without_rot():
+            notes = self._messages.read(entry.postings)
         beyond = None if item is not None else self.beyond(entry.id, notes)
         otherwise = self._begins_otherwise(item, notes)
         folded = fold(self.party, entry.id, item, notes, self.models, self.author, beyond=beyond)

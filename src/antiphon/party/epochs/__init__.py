@@ -15,7 +15,7 @@ driver             `EpochDriver`: when to declare, attest and vote, by policy an
 worker             `EpochWorker`: the one thread that runs the drivers of all parties
 thresholds         measure a party against the policy that says when an epoch is due
 listing            epochs and votes as records for people
-renewal            new feeds for a device that was revoked and admitted again
+renewal            new feeds for a device whose feeds have ended
 
 In: a `PartyProcessor` and a `Membership`. Out: snapshots in the blob store, credentials in the control feed, and an
 engine on a new base. Imports `party.engine`, `party.store` and the packages below `party`; `party.live` only for types.

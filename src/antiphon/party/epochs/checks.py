@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from antiphon.core.reasons import text_of
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.credentials.claims import EpochGenesis
@@ -41,7 +42,8 @@ def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
         lane = engine.delivery.lanes.get(feed)
         have = 0 if lane is None else lane.state.position
         if have < length:
-            return f"blocks {have} to {length - 1} of feed {feed.hex()[:8]} are not here"
+            rot = text_of(engine.delivery.rot.reason(feed))
+            return f"blocks {have} to {length - 1} of feed {feed.hex()[:8]} are not here{rot and f': {rot}'}"
     for name, version, codec in genesis.models:
         model = engine.models.find(name, version)
         if model is None or model.codec != codec:

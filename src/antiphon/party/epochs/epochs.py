@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from antiphon.core.cid import Cid
 from antiphon.core.errors import (
     BadEncoding,
+    CorruptBlock,
     DamagedBlob,
     DamagedItems,
     InvalidInput,
@@ -57,7 +58,8 @@ Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
 PATIENT_TERMS = 4  # so long nobody declares a cut that is open to a branch: its blocks may still come as history
 _REASON_MAX = 500  # characters
-_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # data missing on this machine: no proof of a lie
+# Data that this machine lacks: no proof of a lie.
+_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, CorruptBlock, UnknownFeed)
 
 
 @dataclass(frozen=True, slots=True)

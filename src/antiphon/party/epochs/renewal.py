@@ -1,4 +1,4 @@
-"""New feeds for a device that was revoked and admitted again: a feed that a revocation has ended stays ended."""
+"""New feeds for a device whose feeds have ended: it was revoked and admitted again, or a feed of it was retired."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
         member.refresh()
         if not member.machine.roles_of(member.device.identity):
             return False
-        if _has_ended(member, member.control):
+        if _has_ended(party, member, member.control):
             member.control = member._own_feed(FeedKind.CONTROL)
-        if _has_ended(member, member.data):
+        if _has_ended(party, member, member.data):
             member.data = member._own_feed(FeedKind.DATA)
             party.moved.update(engine.delivery.lanes)  # the new feed has recorded none of them as seen
         return True
 
 
-def _has_ended(member: Membership, writer: FeedWriter | None) -> bool:
-    return writer is not None and member.machine.authority.end(writer.feed) != NO_END
+def _has_ended(party: PartyProcessor, member: Membership, writer: FeedWriter | None) -> bool:
+    if writer is None:
+        return False
+    return member.machine.authority.end(writer.feed) != NO_END or party.store.record(writer.feed).retired

@@ -2,7 +2,8 @@
 
 Start reading at `processor.py`.
 
-processor        `PartyProcessor`: one party, running: its engine and lock (`Locked`), its items and batches
+processor        `PartyProcessor`: one party, running: its engine, its items and batches
+engine_lock      `Locked`: the lock around the engine; damaged items are built again when it is left
 batch            `Batch`: messages that are tried on the states, then written together
 item             `Item`: a handle on one item, to read and write it
 unlisted_control `UnlistedControl`: control blocks that the next message lists as seen

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, ItemForked, StoreError, UnknownModel
+from antiphon.core.errors import CorruptBlock, InvalidInput, InvalidMutation, ItemForked, StoreError, UnknownModel
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
@@ -299,8 +299,10 @@ class Batch:
             written = self._writer.extend(
                 self._drafts, atomic=True, created_ms=self._created_ms, expect=(self._first, self.lamport)
             )
-        except BaseException:
+        except BaseException as error:
             self.roll_back()
+            if isinstance(error, CorruptBlock) and error.feed == self.feed:
+                raise self._processor.retire(self.feed, str(error)) from error
             raise
         if written.alone:
             self._engine.authority.wrote(before, store.transaction)

@@ -27,6 +27,7 @@ from antiphon.core.errors import DamagedItems, FeedRetired, InvalidInput, Missin
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.reasons import Reason, text_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry
 from antiphon.feed.store.feed_store import FeedStore
@@ -39,9 +40,11 @@ from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Authority, Index, Items, LaneState, Refused
+from antiphon.party.engine.rot import Rot
 from antiphon.party.engine.row_cache import prepare_rows
 from antiphon.party.epochs.rebase import choose_base, hydrate
 from antiphon.party.live.batch import Batch
+from antiphon.party.live.engine_lock import Locked
 from antiphon.party.live.feed_watcher import FeedWatcher
 from antiphon.party.live.history import PartyPast
 from antiphon.party.live.index_attach import attach
@@ -100,6 +103,7 @@ class PartyProcessor:
         self.moved: set[bytes] = set()  # feeds with blocks delivered since this device last wrote
         self.control = UnlistedControl()
         self.why_rebuilt = self.error = ""
+        self._rot = Rot()
         self.checks: list[Callable[[Batch], None]] = []  # called before a batch is written; one that raises refuses it
         self.resume()
 
@@ -161,6 +165,7 @@ class PartyProcessor:
             cache_items_max=self._cache_items_max,
             base=base,
             lanes=None if lost else lanes or None,  # an emptied store may begin at an epoch
+            rot=self._rot,
         )
         self._attach(self._engine)
 
@@ -259,9 +264,14 @@ class PartyProcessor:
                 return 0  # the batch has fixed its lamport and states: new blocks are processed after it
             try:
                 taken = engine.process()
+            except DamagedItems as error:
+                if self._depth > 1:
+                    raise  # the items are rebuilt when the outermost context ends
+                self._damaged = str(error)
+                self._rebuild()
+                return 0
             except BaseException as error:
-                if not isinstance(error, DamagedItems):  # then the items are rebuilt when the outermost context ends
-                    self._reset(str(error) or repr(error))
+                self._reset(str(error) or repr(error))
                 raise
             self.moved |= engine.delivery.take_moved()
             if taken:
@@ -507,18 +517,24 @@ class PartyProcessor:
 
         If a final epoch holds another branch of the feed, what is here never continues it: the feed is retired.
         """
-        if self.engine.delivery.lanes[feed].other_branch:
-            self.store.retire(feed)
-            raise FeedRetired(
-                f"party {self.key.short}: this device must not write its feed {feed.hex()[:8]} any more, as a final "
-                "epoch holds another branch of it; open the party again, which opens a new feed"
-            )
         blocked = self.engine.delivery.blocked_at(feed)
+        if self.engine.delivery.lanes[feed].other_branch:
+            raise self.retire(feed, "a final epoch holds another branch of it")
+        if blocked is not None and blocked.code is Reason.DAMAGED:
+            raise self.retire(feed, text_of(blocked.reason))
         if blocked is not None and blocked.waits_for is not None:
             raise MissingBlocks(
                 f"party {self.key.short}: block {blocked.seq} of this device's own feed waits: {blocked.reason}; it "
                 "can write again once that is here: sync with a peer that has it"
             )
+
+    def retire(self, feed: bytes, why: str) -> FeedRetired:
+        """Never write this device's feed again, and return the error that says so."""
+        self.store.retire(feed)
+        return FeedRetired(
+            f"party {self.key.short}: this device must not write its feed {feed.hex()[:8]} any more, as {why}; nothing "
+            "was written: refresh the party, or open it again, which opens a new feed"
+        )
 
     def listen(
         self,
@@ -538,61 +554,3 @@ def current_task() -> object:
         return asyncio.current_task()
     except RuntimeError:  # no event loop runs in this thread
         return None
-
-
-class Locked:
-    """The engine of a party in a `with` block, for one caller at a time. Made once; every call of a party enters it.
-
-    Listeners are called when the outermost block of a thread ends. A damaged item store is rebuilt there, and an engine
-    that failed half-way is dropped.
-    """
-
-    __slots__ = ("_party",)
-
-    def __init__(self, party: PartyProcessor) -> None:
-        self._party = party
-
-    def __enter__(self) -> Engine:
-        party = self._party
-        if not party._lock.acquire(blocking=False):
-            party.waited_for = True
-            party._lock.acquire()
-            party.let_in.set()
-        party._depth += 1
-        party._owner = threading.get_ident()
-        try:
-            if party.failed and party._engine is None:
-                party.resume()  # the error may be over, such as a full disk
-            return party.engine
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        party = self._party
-        events: frozenset[bytes] = frozenset()
-        after: list[Callable[[], None]] = []
-        try:
-            try:
-                if isinstance(error, DamagedItems):
-                    party._damaged = str(error)
-                if party._damaged and party._depth == 1:
-                    party._rebuild()
-            finally:
-                party._depth -= 1
-                if party._depth == 0:
-                    party._owner = 0
-                    if party._events:
-                        events = frozenset(party._events)
-                        party._events.clear()
-                        party.listeners.note(events)
-                    if party._after:
-                        after, party._after = party._after, []
-                    if party._engine is not None and party._engine.broken:
-                        party._reset(party._engine.broken)
-        finally:
-            party._lock.release()
-            if events:  # also where an error came after them
-                party.error = party.listeners.tell(events) or party.error
-            for call in after:
-                call()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antiphon.core.errors import InvalidInput, MissingBlocks
+from antiphon.core.errors import CorruptBlock, InvalidInput, MissingBlocks
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.ports import Items, LaneState
 
@@ -37,7 +37,12 @@ def load_lanes(items: Items, store: FeedReader, party: bytes) -> tuple[list[Lane
             return lanes, ""  # it is empty
     except InvalidInput as error:
         return [], str(error)
-    return lanes, "" if agrees(lanes, store, party) else "the feeds are not those that it was made from"
+    try:
+        return lanes, "" if agrees(lanes, store, party) else "the feeds are not those that it was made from"
+    except CorruptBlock as error:
+        if error.feed not in {lane.feed for lane in lanes}:
+            raise
+        return [], str(error)
 
 
 def has_begun(lane: LaneState, store: FeedReader) -> bool:
