@@ -14,7 +14,7 @@ NOT_QUICK := docs examples mesh testing halo/finality test_doctests.py test_fuzz
 # Each soak explores other seeds.
 FIRST_SEED := $(or $(ANTIPHON_FIRST_SEED),$(shell date +%s))
 
-.PHONY: help demo test quick soak lint bench fuzz proto lock clean
+.PHONY: help demo test quick soak lint bench fuzz mutants proto lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
@@ -50,9 +50,13 @@ soak: $(STAMP) $(NODE) ## all tests with far larger budgets, and those that `mak
 	@echo "antiphon: soaking; ANTIPHON_FIRST_SEED=$(FIRST_SEED) plays the same seeds again"
 	@ANTIPHON_SOAK=1 ANTIPHON_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -q
 	@$(MAKE) fuzz SECONDS_EACH=120
+	@$(MAKE) mutants ANTIPHON_FIRST_SEED=$(FIRST_SEED)
 
 fuzz: $(STAMP) ## coverage-guided fuzzing of every decoder: make fuzz SECONDS_EACH=60
 	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS_EACH),60)
+
+mutants: $(STAMP) ## which small changes of the code does no test notice: make mutants ROOM=party/epochs COUNT=50
+	@$(BIN)/python tools/mutants.py --first-seed $(FIRST_SEED) --count $(or $(COUNT),20) $(addprefix --room ,$(ROOM))
 
 lint: $(STAMP) ## ruff, strict mypy, layer order
 	@echo "antiphon: ruff, mypy --strict, import-linter"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,8 +17,20 @@ SPARK = "spark"  # the id of the parameter of `spark_worker`
 settings.register_profile("default", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.register_profile("quick", deadline=None, max_examples=25)
+# Under mutation testing any failure is a kill: no shrinking, no examples of earlier runs, and no luck.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    max_examples=25,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile(
-    next((name for name in ("soak", "quick") if os.environ.get(f"ANTIPHON_{name.upper()}") == "1"), "default")
+    next(
+        (name for name in ("soak", "quick", "mutants") if os.environ.get(f"ANTIPHON_{name.upper()}") == "1"), "default"
+    )
 )
 
 
