@@ -15,6 +15,7 @@ marks            `TextState`: a sequence and its formatting
 copies           the elements that undo brought back, and what they are copies of
 codec            mutations as protobuf, with all checks that need no state
 snapshot_writer  the canonical snapshot, in columns
+snapshot_cell    the part of it that a block of runs makes, kept until the block changes
 snapshot_reader  a text from its snapshot, with all checks
 snapshot_columns the columns of one writer in a snapshot, divided into runs
 snapshot_tree    the tree of a text from those columns

@@ -1,22 +1,24 @@
 """`ClockOrder`: the runs of one writer by clock, in blocks, so that it is cheap to add one in the middle of many.
 
-In the place of a run whose leaf is packed there is the leaf, and the clocks of such a block are an array.
+In the place of a run whose leaf is packed there is the leaf, and the clocks of such a block are an array. A block also
+has the part of a snapshot that was last made of it (a cell), until its elements change. A split changes none of them.
+The last block, in which people type, has no cell.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from antiphon.model.text.leaves import Leaf
     from antiphon.model.text.runs import Run, Writer
+    from antiphon.model.text.snapshot_cell import Cell
 
-BLOCK_MAX = 1024  # runs in a block
-GROUP_MAX = 16  # blocks that are read at once
+BLOCK_MAX = 512  # runs in a block
+SCATTERED_MIN = 8  # runs of a block in one leaf, on average; with fewer, leaves are read many times
 Clocks: TypeAlias = "list[int] | array[int]"
 
 
@@ -31,35 +33,33 @@ def compact(numbers: list[int], code: str = "Q") -> Clocks:
 class ClockOrder:
     """Runs with ascending clocks that do not overlap."""
 
-    __slots__ = ("_blocks", "_firsts", "_lengths", "_starts", "last")
+    __slots__ = ("_blocks", "_firsts", "_lengths", "_starts", "cells", "last", "shifts")
 
     def __init__(self) -> None:
         self._blocks: list[list[Run | Leaf]] = [[]]
         self._starts: list[Clocks] = [[]]  # for each block: the first clocks of its runs
         self._lengths: list[Clocks | None] = [None]  # for each block: the lengths of its packed runs, if it has any
         self._firsts: list[int] = [-1]  # for each block: a clock up to its first run, and after the block before
+        self.cells: list[Cell | None] = [None]  # for each block: its part of a snapshot, if that is known
+        self.shifts = 0  # times that elements came in before others
         self.last: Run | None = None  # None also if it is packed
 
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
 
-    def counts(self) -> list[array[int]]:
-        """Return for each block, and each of its runs, the number of elements before the run."""
-        found, count = [], 0
-        for block, lengths in zip(self._blocks, self._lengths, strict=True):
-            counts = array("Q")
-            for at, run in enumerate(block):
-                counts.append(count)
-                count += run.length or (lengths[at] if lengths else 0)
-            found.append(counts)
-        return found
+    def count(self, block: int) -> int:
+        """Return the number of elements in a block."""
+        cell = self.cells[block]
+        return sum(self.counts(block)) if cell is None else cell.elements
 
-    def ordinal(self, clock: int, counts: list[array[int]]) -> int:
-        """Return the number of elements before the first or last one of a run, which has this clock, by `counts`."""
+    def counts(self, block: int) -> Iterator[int]:
+        """Yield for each run of a block the number of its elements."""
+        return (self._length(block, at) for at in range(len(self._blocks[block])))
+
+    def place(self, clock: int) -> tuple[int, int, bool]:
+        """Return the block and the index of the run that begins or ends with a clock, and True if it begins with it."""
         block, at = self._locate(clock)
-        if clock == self._starts[block][at]:
-            return counts[block][at]
-        return counts[block][at] + self._length(block, at) - 1
+        return block, at, clock == self._starts[block][at]
 
     def _length(self, block: int, at: int) -> int:
         lengths = self._lengths[block]
@@ -94,32 +94,44 @@ class ClockOrder:
                 yield self._run(block, place)
             block, at = block + 1, 0
 
-    def groups(self, writer: Writer) -> Iterator[list[Run]]:
-        """Yield all runs, of some blocks at a time. Those that are packed are copies, and remain packed."""
-        for first in range(0, len(self._blocks), GROUP_MAX):
-            end = min(first + GROUP_MAX, len(self._blocks))
-            found = [one for block in self._blocks[first:end] for one in block]
-            leaves: set[Any] = {one for one in found if not one.length}
-            if leaves:
-                low, high = self._starts[first][0], self._starts[end - 1][-1]
-                copies = {
-                    run.start: run
-                    for leaf in leaves
-                    for run in leaf.copies()
-                    if run.writer is writer and low <= run.start <= high
-                }
-                starts = chain.from_iterable(self._starts[first:end])
-                found = [one if one.length else copies[start] for one, start in zip(found, starts, strict=True)]
-            yield found  # type: ignore[misc]
+    def are_scattered(self, blocks: Sequence[int]) -> bool:
+        """True if the runs of some blocks are in many packed leaves, of which each has few of them."""
+        leaves = {one for block in blocks for one in self._blocks[block] if not one.length}
+        return len(leaves) > sum(len(self._blocks[block]) for block in blocks) // SCATTERED_MIN
+
+    def runs_of(self, blocks: Sequence[int], writer: Writer) -> list[list[Run]]:
+        """Return the runs of some blocks. Those that are packed are copies, and remain packed."""
+        leaves: set[Any] = {one for block in blocks for one in self._blocks[block] if not one.length}
+        copies: dict[int, Run] = {}
+        if leaves:
+            wanted = {start for block in blocks for start in self._starts[block]}
+            copies = {
+                run.start: run
+                for leaf in leaves
+                for run in leaf.copies()
+                if run.writer is writer and run.start in wanted
+            }
+        return [
+            [
+                one if one.length else copies[start]  # type: ignore[misc]
+                for one, start in zip(self._blocks[block], self._starts[block], strict=True)
+            ]
+            for block in blocks
+        ]
+
+    def touch(self, clock: int) -> None:
+        """Forget the part of a snapshot that has the element of a clock, since that changes."""
+        self.cells[bisect_right(self._firsts, clock) - 1] = None
 
     def load(self, starts: list[int], lengths: list[int], leaves: list[Leaf]) -> None:
         """Add a block of packed runs after all others."""
         if not self._blocks[0]:
-            self._blocks, self._starts, self._lengths, self._firsts = [], [], [], []
+            self._blocks, self._starts, self._lengths, self._firsts, self.cells = [], [], [], [], []
         self._firsts.append(starts[0] if self._blocks else -1)
         self._blocks.append([*leaves])
         self._starts.append(compact(starts))
         self._lengths.append(compact(lengths, "I"))
+        self.cells.append(None)
 
     def append(self, run: Run) -> None:
         """Add a run after all others."""
@@ -130,6 +142,7 @@ class ClockOrder:
             self._starts.append([])
             self._lengths.append(None)
             self._firsts.append(run.start)
+            self.cells.append(None)
         self._add(len(self._blocks) - 1, len(block), run)
         self.last = run
 
@@ -162,6 +175,7 @@ class ClockOrder:
         self._starts.insert(block + 1, starts[half:])
         self._lengths.insert(block + 1, None if lengths is None else lengths[half:])
         self._firsts.insert(block + 1, starts[half])
+        self.cells[block : block + 1] = [None, None]
         del runs[half:], starts[half:]
         if lengths is not None:
             del lengths[half:]

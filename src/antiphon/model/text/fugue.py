@@ -312,6 +312,9 @@ class Sequence:
         count = run.hide(low, high)
         if count:
             self._show(run.leaf, -count)
+            runs = run.writer.runs
+            if len(runs.cells) > 1:
+                runs.touch(run.start)
 
     # -- positions
 
@@ -378,9 +381,14 @@ class Sequence:
             leaf = leaf.before
         return count
 
-    def runs(self) -> Iterator[Run]:
-        """Yield all runs in the order of the document, the root first. Those that are packed are copies."""
+    def each_leaf(self) -> Iterator[Leaf]:
+        """Yield all leaves in the order of the document."""
         leaf: Leaf | None = self.head
         while leaf is not None:
-            yield from leaf.copies()
+            yield leaf
             leaf = leaf.after
+
+    def runs(self) -> Iterator[Run]:
+        """Yield all runs in the order of the document, the root first. Those that are packed are copies."""
+        for leaf in self.each_leaf():
+            yield from leaf.copies()

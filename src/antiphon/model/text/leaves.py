@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import islice
 
 from antiphon.model.text.packed_runs import PackedRuns, RunColumns, pack, unpack
-from antiphon.model.text.runs import Run, Writer
+from antiphon.model.text.runs import HOLE, Run, Writer
 
 LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 OPEN_MIN = 8  # leaves that may always be open
@@ -122,6 +122,26 @@ class Leaf:
             run.writer.runs.pack(run, self)
         self.runs = []
         del self.leaves.open[self]
+
+    @property
+    def text(self) -> str:
+        """The text that is shown."""
+        if self.packed is not None:
+            return self.packed.text
+        return "".join([run.text for run in self.runs if run.text is not None]).replace(HOLE, "")
+
+    @property
+    def items(self) -> list[tuple[int, bytes]]:
+        """The embedded items, and their positions in the text of the leaf."""
+        if self.packed is not None and not self.packed.has_items:
+            return []
+        found, position = [], 0
+        for run in self.copies():
+            if run.text is not None:
+                if run.item is not None:
+                    found.append((position, run.item))
+                position += run.shown
+        return found
 
     def copies(self) -> list[Run]:
         """Return the runs; if they are packed, copies of them, which are not in the tree."""

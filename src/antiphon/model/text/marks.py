@@ -44,7 +44,7 @@ class Segment(NamedTuple):
 class TextState(Sequence):
     """A sequence and its marks. `copies` serves the undo of this session, and is in no snapshot."""
 
-    __slots__ = ("copies", "copy", "marks", "missing")
+    __slots__ = ("copies", "copy", "listed", "marks", "missing")
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,6 +52,7 @@ class TextState(Sequence):
         self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
         self.missing: dict[bytes, int] = {}  # in such a copy, by feed: the greatest clock of a missing element
         self.copies: dict[bytes, Copies] = {}
+        self.listed: tuple[list[bytes], int] = ([], 0)  # the writers of the last snapshot, and shifts of their elements
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
         """Record the copies that a feed's undo made, so that undoing the original insertion deletes them too.

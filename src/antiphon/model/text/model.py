@@ -137,7 +137,7 @@ class TextModel(Model[TextState]):
     # -- reading
 
     def value(self, state: TextState) -> str:
-        return "".join([run.text for run in visible(state).runs() if run.text is not None]).replace(HOLE, "")
+        return "".join([leaf.text for leaf in visible(state).each_leaf()])
 
     def length(self, state: TextState) -> int:
         """Return the number of characters."""
@@ -153,11 +153,9 @@ class TextModel(Model[TextState]):
         """Return embedded items with their positions, at which the text has U+FFFC."""
         found = []
         position = 0
-        for run in visible(state).runs():
-            if run.text is not None:
-                if run.item is not None:
-                    found.append((position, ItemId(run.item)))
-                position += run.shown
+        for leaf in visible(state).each_leaf():
+            found += [(position + place, ItemId(item)) for place, item in leaf.items]
+            position += leaf.shown
         return found
 
     def references(self, state: TextState) -> list[Reference]:

@@ -12,12 +12,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.model.text.runs import Edge, Run, Writer
+from antiphon.model.text.runs import HOLE, Edge, Run, Writer
 from antiphon.model.text.siblings import ManySiblings
 
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}  # of arrays, by the bytes of a number
 _WIDE = 16  # bytes of a number that is too large for an array
 _LEFT, _TEXT, _ITEM = 1, 2, 4
+_HEAD_SIZE = 4  # bytes of the number of bytes before the text
+_HOLE = HOLE.encode("utf-8", "surrogatepass")
 
 
 class PackedRuns(NamedTuple):
@@ -25,6 +27,16 @@ class PackedRuns(NamedTuple):
 
     data: bytes
     objects: dict[tuple[int, str], Edge | ManySiblings] | None
+
+    @property
+    def text(self) -> str:
+        """The text that is shown."""
+        return self.data[int.from_bytes(self.data[:_HEAD_SIZE], "little") :].replace(_HOLE, b"").decode()
+
+    @property
+    def has_items(self) -> bool:
+        """True if items are embedded."""
+        return bool(self.data[_HEAD_SIZE])
 
 
 class RunColumns:
@@ -104,7 +116,8 @@ class RunColumns:
 
     def packed(self) -> PackedRuns:
         """Return the packed form."""
-        out = bytearray()
+        out = bytearray(_HEAD_SIZE)
+        out.append(bool(self.items))
         _put(out, [len(self.starts)])
         for column in (self.starts, self.writers, self.lengths, self.strides, self.aboves, self.distances, self.flags):
             _put(out, column)
@@ -113,6 +126,7 @@ class RunColumns:
             _put(out, self.child_writers)
             _put(out, self.child_distances)
         out += b"".join(self.items)
+        out[:_HEAD_SIZE] = len(out).to_bytes(_HEAD_SIZE, "little")
         out += "".join(self.texts).encode("utf-8", "surrogatepass")
         return PackedRuns(bytes(out), self.objects or None)
 
@@ -170,7 +184,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = 0
+        self.at = _HEAD_SIZE + 1
 
     def column(self, count: int) -> list[int]:
         data, at = self.data, self.at

@@ -168,6 +168,8 @@ class Writer:
             self.last = run.end
         else:
             self.runs.insert(run)
+            self.runs.touch(run.start)
+            self.runs.shifts += 1
 
     def doom(self, first: int, last: int) -> None:
         """Record the deletion of elements in a range of clocks that have not arrived."""

@@ -2,22 +2,27 @@
 
 The division into runs in memory leaves no trace, so the bytes depend on the messages alone. A restored text is encoded
 again and compared, so that a state has exactly one snapshot. Columns are encoded while they are made, so that the
-numbers of a long text are never all in memory.
+numbers of a long text are never all in memory. What a block of runs adds to them is kept in a cell: the next snapshot
+costs as much as the blocks that have changed since.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 
 from antiphon.core.v1 import text_pb2
+from antiphon.model.text.clock_order import compact
 from antiphon.model.text.marks import KeptMark, TextState
 from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit, Writer
-from antiphon.model.wire import field, number_at, number_field, tags
+from antiphon.model.text.snapshot_cell import Cell, Open, Step, Turns
+from antiphon.model.wire import field, number_at, number_field, tags, varint
 
 TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
 _ROWS_MAX = 1024  # marks or waiting insertions that are encoded at once
+_BLOCKS_MAX = 32  # blocks of which all runs are in memory at once; and if those are scattered over the whole text
+_PASSES_MAX = 8  # such a part of all blocks, so that leaves are read so many times at most
 _SNAPSHOT, _WRITER = tags("TextSnapshot", "TextWriter")
 _PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
@@ -26,8 +31,11 @@ def encode(state: TextState) -> bytes:
     """Encode the canonical snapshot."""
     writers = _listed(state)
     at = {writer.feed: place for place, writer in enumerate(writers)}
-    ordinals = {writer: writer.runs.counts() for writer in writers}
-    parts = [field(_SNAPSHOT.writers, _Columns(writer, at, ordinals).encoded()) for writer in writers]
+    listed = list(at), sum(writer.runs.shifts for writer in writers)
+    if state.listed != listed:
+        state.listed = listed  # cells that refer to other writers refer to this very object
+    ordinals = {writer: _Ordinals(writer) for writer in writers}
+    parts = [field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded()) for writer in writers]
     units = [unit for writer in writers for unit in writer.units]
     parts += [_waiting(units[first : first + _ROWS_MAX], at) for first in range(0, len(units), _ROWS_MAX)]
     marks = sorted(state.marks.values(), key=lambda kept: (kept.mark.name, kept.key))
@@ -39,8 +47,9 @@ def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
     proto = text_pb2.TextSnapshot()
     for unit in units:
         assert unit.above is not None
-        turns: list[int] = []
-        _add_turns(turns, ((count, text is not None) for count, text in unit.pieces), 0)
+        turns = _Turns()
+        for count, text in unit.pieces:
+            turns.add([count], text is not None)
         proto.waiting.add(
             writer=at[unit.writer.feed],
             lamport=unit.start >> OFFSET_BITS,
@@ -49,7 +58,7 @@ def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
             parent_lamport=unit.above_clock >> OFFSET_BITS,
             parent_offset=unit.above_clock & OFFSET_MAX,
             left=unit.left,
-            shown=turns,
+            shown=turns.counts if turns.first else [0, *turns.counts],
             text="" if unit.item else "".join(text for _, text in unit.pieces if text is not None),
             item=unit.item or b"",
         )
@@ -81,64 +90,155 @@ def _listed(state: TextState) -> list[Writer]:
     return [state.writer(feed) for feed in sorted(feeds)]
 
 
-class _Columns:
-    """The columns of one writer, encoded while its runs are read, group by group. Of each, the last entry is open."""
+class _Ordinals:
+    """The ordinals of one writer's elements: how many come before each."""
 
-    def __init__(self, writer: Writer, at: dict[bytes, int], ordinals: dict[Writer, list[array[int]]]) -> None:
+    def __init__(self, writer: Writer) -> None:
+        self._runs = writer.runs
+        self._firsts: list[int] = []  # for each block, the number of elements before it
+        self._counts: dict[int, Sequence[int]] = {}  # for each block, and each of its runs and their end
+
+    def of(self, clock: int) -> int:
+        """Return the ordinal of the first or last element of a run, which has this clock."""
+        runs = self._runs
+        if not self._firsts:
+            self._firsts = [0, *accumulate(map(runs.count, range(len(runs.cells))))]
+        block, at, first = runs.place(clock)
+        counts = self._counts.get(block)
+        if counts is None:
+            counts = self._counts[block] = compact([*accumulate(runs.counts(block), initial=self._firsts[block])])
+        return counts[at] if first else counts[at + 1] - 1
+
+
+class _Turns:
+    """Alternating counts of elements that are shown and deleted, while they are made."""
+
+    __slots__ = ("counts", "first", "shown")
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self.first = self.shown = True  # the kinds of the first count and of the last one
+
+    def add(self, counts: list[int], shown: bool) -> None:
+        """Add alternating counts, of which the first one is of this kind."""
+        if not self.counts:
+            self.first = shown
+            self.counts += counts
+        elif self.shown is shown:
+            self.counts[-1] += counts[0]
+            if len(counts) > 1:
+                self.counts += counts[1:]
+        else:
+            self.counts += counts
+        self.shown = shown is (len(counts) % 2 == 1)
+
+    def encoded(self) -> Turns | None:
+        """Return the counts of a cell; None if there are none."""
+        counts = self.counts
+        if not counts:
+            return None
+        return Turns(self.first, counts[0], _packed(counts[1:-1]), counts[-1], len(counts))
+
+
+class _Columns:
+    """The columns of one writer, encoded block by block. Of each, the last entry is open."""
+
+    def __init__(self, writer: Writer, at: dict[bytes, int], ordinals: dict[Writer, _Ordinals], listed: object) -> None:
         self.writer = writer
         self._at = at
         self._ordinals = ordinals
-        self._clocks, self._shown, self._chains, self._embeds = bytearray(), bytearray(), bytearray(), bytearray()
-        self._text, self._items = bytearray(), bytearray()
+        self._listed = listed
+        self._clocks, self._chains, self._others = bytearray(), bytearray(), False  # of the block that is encoded
         self._begin = self._end = 0  # clocks of a chunk within one lamport that goes on
         self._step: Step | None = None
         self._lamport = 0  # after the steps that are encoded
-        self._turn: list[int] = []
-        self._turns = 0  # that are encoded
         self._chain: list[int] = []
         self._count = 0  # elements
         self._last = -1  # clock
-        self._position = self._embedded = 0  # in the text: of the next element, and of the last item
 
     def encoded(self) -> bytes:
-        """Read all runs, and return the message."""
+        """Encode all runs, and return the message."""
         writer = self.writer
-        for runs in writer.runs.groups(writer):
-            self._add_clocks(list(self._pieces(runs)))
-            turns = self._turn
-            _add_turns(turns, _parts(runs), self._turns)
-            self._turn = turns[-1:]
-            self._turns += len(turns) - len(self._turn)
-            self._shown += _packed(turns[:-1])
-            text = "".join([run.text for run in runs if run.text is not None])
-            self._text += text.replace(HOLE, "").encode()
-            self._add_chains(runs)
+        cells = list(self._cells())
         if self._begin < self._end:
             self._add_clocks([self._chunk()])
         self._put_steps([self._step] if self._step else [])
-        self._shown += _packed(self._turn)
-        self._chains += _packed(self._chain)
         doomed: list[int] = []
         for low, high in writer.doomed:
             doomed += (low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX)
         parts = [field(_WRITER.feed, writer.feed), number_field(_WRITER.floor_lamport, writer.floor >> OFFSET_BITS)]
         parts.append(number_field(_WRITER.floor_offset, writer.floor & OFFSET_MAX))
         columns = (
-            (_WRITER.clocks, self._clocks),
-            (_WRITER.shown, self._shown),
-            (_WRITER.chains, self._chains),
-            (_WRITER.text, self._text),
-            (_WRITER.embeds, self._embeds),
-            (_WRITER.items, self._items),
+            (_WRITER.clocks, b"".join([*(cell.clocks for cell in cells), self._clocks])),
+            (_WRITER.shown, _joined(cell.turns for cell in cells if cell.turns is not None)),
+            (_WRITER.chains, b"".join([*(cell.chains for cell in cells), _packed(self._chain)])),
+            (_WRITER.text, b"".join([cell.text for cell in cells])),
+            (_WRITER.embeds, _packed(_distances(cells))),
+            (_WRITER.items, b"".join([cell.items for cell in cells])),
             (_WRITER.doomed, _packed(doomed)),
         )
-        parts += [field(tag, bytes(column)) for tag, column in columns if column]
+        parts += [field(tag, column) for tag, column in columns if column]
         return b"".join(parts)
 
+    def _cells(self) -> Iterator[Cell]:
+        """Yield the cells of all blocks; make those that have changed, or follow others than when they were made."""
+        cells = self.writer.runs.cells
+        found: dict[int, list[Run]] = {}
+        before = self._open()
+        for block, known in enumerate(cells):
+            cell = known
+            if cell is None or cell.before != before or not (cell.listed is None or cell.listed is self._listed):
+                if block not in found:
+                    found = self._runs_from(block)
+                self._resume(before)
+                cell = self._made(before, found.pop(block))
+                if block + 1 < len(cells):
+                    cells[block] = cell
+            before = cell.after
+            yield cell
+        self._resume(before)
+
+    def _runs_from(self, block: int) -> dict[int, list[Run]]:
+        """Return the runs of a block and of some that follow, which will probably be made again, too."""
+        runs, cells = self.writer.runs, self.writer.runs.cells
+        further = range(block + 1, len(cells))
+        mismatch = cells[block] is not None  # then most cells that follow will not do, either
+        chosen = (nth for nth in further if mismatch or cells[nth] is None)
+        blocks = [block, *islice(chosen, _BLOCKS_MAX - 1)]
+        if runs.are_scattered(blocks):
+            blocks += islice(chosen, len(cells) // _PASSES_MAX)
+        return dict(zip(blocks, runs.runs_of(blocks, self.writer), strict=True))
+
+    def _open(self) -> Open:
+        chain = tuple(self._chain)
+        return Open(self._begin, self._end, self._step, self._lamport, chain, self._count, self._last)
+
+    def _resume(self, before: Open) -> None:
+        self._begin, self._end, self._step, self._lamport, chain, self._count, self._last = before
+        self._clocks, self._chains, self._others, self._chain = bytearray(), bytearray(), False, list(chain)
+
+    def _made(self, before: Open, runs: list[Run]) -> Cell:
+        """Encode the runs of a block."""
+        self._add_clocks(list(self._pieces(runs)))
+        turns = _Turns()
+        for run in runs:
+            if run.text is None or HOLE not in run.text:
+                turns.add([run.length], run.text is not None)
+            else:
+                turns.add(list(map(len, _PARTS(run.text))), run.text[0] != HOLE)
+        text = "".join([run.text for run in runs if run.text is not None]).replace(HOLE, "")
+        self._add_chains(runs)
+        embeds, items = _embeds(runs)
+        listed = self._listed if self._others else None
+        clocks, chains = bytes(self._clocks), bytes(self._chains)
+        return Cell(
+            before, self._open(), listed, clocks, chains, text.encode(), items, embeds, turns.encoded(), len(text)
+        )
+
     def _add_chains(self, runs: Iterable[Run]) -> None:
-        """Add the parents of runs, and the places of embedded items."""
+        """Add the parents of runs."""
         writer, ordinals, last, count = self.writer, self._ordinals, self._last, self._count
-        chains, embeds = self._chain, []
+        chains = self._chain
         for run in runs:
             above = run.above
             if above is writer and run.above_clock == last and last >= 0:
@@ -147,23 +247,17 @@ class _Columns:
             elif above is None:
                 chains += (0, int(run.left), 0)
             else:
-                ordinal = above.runs.ordinal(run.above_clock, ordinals[above])
+                ordinal = ordinals[above].of(run.above_clock)
                 if above is writer:
                     chains += (0, 2 | run.left, count - ordinal)
                 else:
                     chains += (0, self._at[above.feed] + 2 << 1 | run.left, ordinal)
+                    self._others = True
             chains[-3] += run.length
             count += run.length
             last = run.start + (run.length - 1) * run.stride
-            if run.text is not None:
-                if run.item is not None:
-                    embeds.append(self._position - self._embedded)
-                    self._embedded = self._position
-                    self._items += run.item
-                self._position += run.shown
         self._last, self._count, self._chain = last, count, chains[-3:]
         self._chains += _packed(chains[:-3])
-        self._embeds += _packed(embeds)
 
     def _add_clocks(self, pieces: Iterable[Step]) -> None:
         """Add the clocks in steps: elements with one lamport each, or a chunk of one lamport."""
@@ -223,9 +317,6 @@ class _Columns:
                     yield clock >> OFFSET_BITS, clock & OFFSET_MAX, 1, clock & OFFSET_MAX == 0
 
 
-Step = tuple[int, int, int, bool]  # lamport, first offset, count, and True if each element has a lamport of its own
-
-
 def _packed(numbers: list[int]) -> bytes:
     """Encode numbers without a tag and a length, so that a field can be put together of several parts."""
     if not numbers:
@@ -234,26 +325,40 @@ def _packed(numbers: list[int]) -> bytes:
     return data[number_at(data, 1, len(data))[1] :]
 
 
-def _parts(runs: Iterable[Run]) -> Iterator[tuple[int, bool]]:
-    """Yield the lengths of parts of runs, and whether their elements are shown."""
+def _embeds(runs: Iterable[Run]) -> tuple[tuple[int, ...], bytes]:
+    """Return the positions of embedded items in the text of runs, and the items."""
+    places, items, position = [], [], 0
     for run in runs:
-        if run.text is None or HOLE not in run.text:
-            yield run.length, run.text is not None
+        if run.text is not None:
+            if run.item is not None:
+                places.append(position)
+                items.append(run.item)
+            position += run.shown
+    return tuple(places), b"".join(items)
+
+
+def _distances(cells: Iterable[Cell]) -> list[int]:
+    """Return the distance of each embedded item from the one before, in the text of cells."""
+    places, position = [0], 0
+    for cell in cells:
+        places += [position + place for place in cell.embeds]
+        position += cell.shown
+    return [place - before for before, place in pairwise(places)]
+
+
+def _joined(turns: Iterable[Turns]) -> bytes:
+    """Return the column of turns: the first count is of shown elements, perhaps 0."""
+    column, shown, count = bytearray(), True, 0
+    for turn in turns:
+        first = turn.first
+        if turn.shown is shown:
+            first += count
         else:
-            for part in _PARTS(run.text):
-                yield len(part), part[0] != HOLE
-
-
-def _add_turns(turns: list[int], counts: Iterable[tuple[int, bool]], before: int) -> None:
-    """Add to alternating counts of elements that are shown and deleted, of which the first is shown, perhaps 0.
-
-    `before` is the number of counts that precede these.
-    """
-    for count, shown in counts:
-        length = before + len(turns)
-        if not length and not shown:
-            turns += (0, count)
-        elif turns and shown is bool(length % 2):  # the last count is of the same kind
-            turns[-1] += count
-        else:
-            turns.append(count)
+            column += varint(count)
+        shown, count = turn.shown, first
+        if turn.number > 1:
+            column += varint(first) + turn.middle
+            shown, count = turn.shown is (turn.number % 2 == 1), turn.last
+    if count:
+        column += varint(count)
+    return bytes(column)
