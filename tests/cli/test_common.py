@@ -70,3 +70,11 @@ def test_there_is_no_option_for_the_passphrase_itself(protected: Path, tmp_path:
     for name, why in (("none", "cannot be read"), ("large", "more than 1024 bytes"), ("binary", "no text in UTF-8")):
         done = call("gc", "--passphrase-file", tmp_path / name, "--home", protected)
         assert why in str(done.exception)
+
+
+@pytest.mark.parametrize("command", [("gc",), ("compact",), ("party", "costs", "1f3a"), ("epoch", "declare", "1f3a")])
+def test_a_folder_that_is_no_home_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    """A wrong `--home` is the commonest mistake: what the command says must not be about keys."""
+    told = str(call(*command, "--home", tmp_path / "nowhere").exception)
+    assert "nowhere" in told
+    assert "--home" in told

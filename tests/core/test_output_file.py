@@ -51,6 +51,14 @@ def test_a_file_system_without_hard_links_serves(tmp_path: Path, monkeypatch: py
         stream.write(b"hello")
     assert (tmp_path / "a").read_bytes() == b"hello"
 
+    with pytest.raises(InvalidInput, match="a exists"), output_file(tmp_path / "a"):
+        pass
+    with pytest.raises(InvalidInput, match="b exists"), output_file(tmp_path / "b") as stream:  # noqa: PT012
+        stream.write(b"new")
+        (tmp_path / "b").write_bytes(b"came meanwhile")
+    assert (tmp_path / "b").read_bytes() == b"came meanwhile"
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
 
 def test_a_missing_folder_and_a_full_disk_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written: No such file"), output_file(tmp_path / "no" / "a"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -21,6 +20,7 @@ from rich.table import Table
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 from antiphon.core.local_path import local_path
+from antiphon.core.plain_text import is_plain, plain_text
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 PASSPHRASE_SIZE_MAX = 1024
 _Paths = TypeVar("_Paths")
 
@@ -43,14 +42,10 @@ class PlainConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Render as usual, with every control character of a text in its written form."""
         for segment in super().render(renderable, options):
-            if segment.control is None and _CONTROLS.search(segment.text):
-                yield Segment(_CONTROLS.sub(_written, segment.text), segment.style)
+            if segment.control is None and not is_plain(segment.text):
+                yield Segment(plain_text(segment.text), segment.style)
             else:
                 yield segment
-
-
-def _written(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
 
 
 out, err = PlainConsole(), PlainConsole(stderr=True)
@@ -153,8 +148,11 @@ def machine_of(home: Path, key: str) -> PartyMachine:
 @contextmanager
 def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
     """Open the store of a home to write. No other process may have it open."""
+    need_home(home)
     if not (home / "keys").exists():
-        raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
+        raise InvalidInput(
+            f"there are no keys in {home}, so nothing can be written for this device; `antiphon verify` says more"
+        )
     from antiphon.api.store import Store  # loads the whole API, which commands that only read do not need
 
     if passphrase is None and sys.stdin.isatty() and KeyStore.needs_passphrase(home / "keys"):
@@ -196,7 +194,7 @@ def table(names: list[str], rows: list[dict[str, Any]]) -> Table:
 def _short(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_short, value))
-    text = "" if value is None else _CONTROLS.sub(_written, str(value))
+    text = "" if value is None else plain_text(str(value))
     return escape(text[:16] if len(text) == 64 else text)
 
 

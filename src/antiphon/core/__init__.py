@@ -12,6 +12,7 @@ disk_room  tells a full disk from other errors, and names it
 reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 output_file  `output_file`: files that appear whole or not at all
+plain_text characters of peers' text that command a terminal or mislead the eye, in their written form
 codec      `Reader`: bounded reads of bytes that may be hostile
 exports    public names of a package, loaded when they are first used
 generics   `TypeVar` with a default

@@ -49,7 +49,7 @@ def output_file(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
 
 
 def _move(name: str, path: Path, replace: bool) -> None:
-    """Give the file its name. Without `replace`, a link fails if somebody has made a file of that name meanwhile."""
+    """Give the file its name. Without `replace`, it fails if somebody has made a file of that name meanwhile."""
     if not replace:
         try:
             os.link(name, path)
@@ -59,7 +59,16 @@ def _move(name: str, path: Path, replace: bool) -> None:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
+            _claim(path)
     os.replace(name, path)
+
+
+def _claim(path: Path) -> None:
+    """Create an empty file at the path, which the whole one then replaces: where there are no hard links."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        raise _exists(path) from None
 
 
 def _exists(path: Path) -> InvalidInput:
@@ -69,4 +78,4 @@ def _exists(path: Path) -> InvalidInput:
 def _unwritable(path: Path, error: OSError) -> StoreError:
     if is_full(error):
         return disk_full(str(path), path)
-    return StoreError(f"{path} cannot be written: {error.strerror or error}; name another path, or make room")
+    return StoreError(f"{path} cannot be written: {error.strerror or error}; name another path")

@@ -185,6 +185,15 @@ def test_a_hidden_file_is_not_saved_under_the_name_that_a_peer_chose(store: Stor
     assert file.save_to(tmp_path / ".bashrc").read_bytes() == b"rm -r ."
 
 
+def test_a_name_that_looks_like_another_is_not_taken_from_a_peer(store: Store, tmp_path: Path) -> None:
+    """A mark that turns the text around shows `invoice\u202efdp.exe` as `invoiceexe.pdf`."""
+    file = store.create_party().file(b"MZ", name="invoice\u202efdp.exe")
+    with pytest.raises(InvalidInput, match=r"the name 'invoice\\u202efdp\.exe', which looks like another"):
+        file.save_to(tmp_path)
+    assert list(tmp_path.glob("invoice*")) == []
+    assert file.save_to(tmp_path / "invoice.exe").read_bytes() == b"MZ"
+
+
 def test_a_file_of_zeros_has_a_limit(store: Store, tmp_path: Path) -> None:
     """A few blobs stand for any number of zeros."""
     file = store.create_party().file(bytes(3 << 20), name="zeros")

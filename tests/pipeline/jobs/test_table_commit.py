@@ -116,9 +116,12 @@ def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSessi
     with pytest.raises(InvalidInput) as column:
         ask(spark, written.log, "SELECT item, nmae FROM items")
 
-    assert re.search(r"Syntax error at or near 'FRAM'.*\n    FRAM items\n    \^\n", str(syntax.value))
     assert re.search(
-        r"`nmae` cannot be resolved.*\n  SELECT item, nmae FROM items\n               \^\n", str(column.value)
+        r"Syntax error at or near 'FRAM'.*\n    FRAM items\n    \^\nThe tables are blocks, ", str(syntax.value)
+    )
+    assert re.search(
+        r"`nmae` cannot be resolved.*\n  SELECT item, nmae FROM items\n               \^\nThe tables are ",
+        str(column.value),
     )
 
 

@@ -23,6 +23,7 @@ from antiphon.api.options import ItemOptions
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, TooLarge
 from antiphon.core.output_file import output_file
+from antiphon.core.plain_text import is_plain, plain_text
 from antiphon.model.file import UNKNOWN_TYPE, FileModel
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import Blobs
@@ -139,9 +140,10 @@ class File(Handle):
     def save_to(self, path: str | os.PathLike[str], *, replace: bool = False, size_max: int = SAVE_SIZE_MAX) -> Path:
         """Write the content to a path, or into a folder under the name of the file. Return the path.
 
-        The name was chosen by a peer. So an existing file is only overwritten with `replace`, and a hidden file
-        (`.bashrc`) must be named in full. A content of more than `size_max` bytes is refused: a few blobs can stand for
-        any number of zeros. The file appears whole or not at all, and only its owner can read it.
+        The name was chosen by a peer. So an existing file is only overwritten with `replace`, and a file that is hidden
+        (`.bashrc`), or whose name looks like another, must be named in full. A content of more than `size_max` bytes is
+        refused: a few blobs can stand for any number of zeros. The file appears whole or not at all, and only its owner
+        can read it.
         """
         target = Path(path)
         if target.is_dir():
@@ -161,6 +163,11 @@ class File(Handle):
             raise InvalidInput(f"file {self.id} has no name; say under which it is to be saved")
         if name.startswith("."):
             raise InvalidInput(f"file {self.id} has the name {name!r} of a hidden file; say under which to save it")
+        if not is_plain(name):
+            raise InvalidInput(
+                f"file {self.id} has the name '{plain_text(name)}', which looks like another; say under which to save "
+                "it"
+            )
         return name
 
     def _complete_content(self) -> Cid | None:

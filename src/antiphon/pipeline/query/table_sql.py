@@ -53,7 +53,7 @@ def ask(spark: SparkSession, tables: DeltaFolder | RunTables, text: str, limit: 
             found: DataFrame = spark.sql(text)
             return [row.asDict(recursive=True) for row in found.limit(limit).collect()]
         except PySparkException as error:
-            raise InvalidInput(f"{told_place(str(error), text)}; there are the tables {', '.join(names)}") from None
+            raise InvalidInput(f"{told_place(str(error), text)}\nThe tables are {', '.join(names)}.") from None
 
 
 def told_place(error: str, statement: str) -> str:
@@ -64,7 +64,7 @@ def told_place(error: str, statement: str) -> str:
         return f"{why} In the statement: {statement!r:.500}"
     line, at = lines[int(place[1]) - 1], int(place[2])
     start = max(0, at - LINE_MAX // 2)
-    return f"{why}\n  {line[start : start + LINE_MAX]}\n  {' ' * (at - start)}^\n"
+    return f"{why}\n  {line[start : start + LINE_MAX]}\n  {' ' * (at - start)}^"
 
 
 def open_tables(spark: SparkSession, tables: DeltaFolder | RunTables, parties: Iterable[bytes] = ()) -> Seen:

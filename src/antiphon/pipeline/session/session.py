@@ -102,11 +102,22 @@ def prepare(spark: SparkSession) -> SparkSession:
     if spark not in _PREPARED:
         from antiphon.pipeline.source.datasource import AntiphonSource
 
+        _choose_python(spark)
         for key, value in NEEDED.items():
             spark.conf.set(key, value)
         spark.dataSource.register(AntiphonSource)
         _PREPARED.add(spark)
     return spark
+
+
+def _choose_python(spark: SparkSession) -> None:
+    """Let workers on this machine run the Python of this process, unless the user has chosen one.
+
+    They would run the first `python3` of the PATH, which may have no Antiphon.
+    """
+    context = getattr(spark, "sparkContext", None)  # none in a session of Spark Connect
+    if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
 
 
 def _memory_mb() -> int:
