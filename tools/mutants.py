@@ -235,7 +235,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for room in options.room or rooms(ROOT):
         print(f"antiphon: mutating {room}", flush=True)
         found += try_room(ROOT, room, options)
-
         (options.report / "report.txt").write_text(report(found, options.first_seed) + "\n")
         entries = [mutant._asdict() for mutant in found]
         (options.report / "report.json").write_text(json.dumps(entries, indent=1) + "\n")

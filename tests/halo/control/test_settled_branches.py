@@ -244,6 +244,7 @@ def play(seed: int, folder: Path) -> int:
 @pytest.mark.slow
 @settings(max_examples=budget(25, 2000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
+@example(524288, True)  # a history was cut further back after its branches were settled
 @example(938, False)  # a verdict that was saved outlived an act that sorts before it
 def test_what_is_settled_changes_no_answer(seed: int, small: bool) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:

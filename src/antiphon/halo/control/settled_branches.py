@@ -178,7 +178,11 @@ class SettledBranches:
         if span.last == NO_HASH:
             source = self._machine.checkpoints.source
             assert source is not None
-            return lane.hash_before(span.start), source(feed, span.start, stop)
+            if span.start <= len(lane.blocks):
+                return lane.hash_before(span.start), source(feed, span.start, stop)
+            # since then the history was cut further back: the block before is in the store, as these are
+            earlier, *blocks = source(feed, span.start - 1, stop)
+            return earlier.hash, blocks
         found = None if self.source is None else self.source.branch_ending(feed, span.last)
         assert found is not None, "a kept span of a branch is never deleted"
         low = span.start - found.first
