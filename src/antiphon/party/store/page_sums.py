@@ -125,7 +125,9 @@ class PageSums:
         at = np.fromiter(frames.sums, np.int64) - 1
         within = at < frames.pages
         new[at[within]] = np.fromiter(frames.sums.values(), np.uint32)[within]
-        for start in np.unique(np.concatenate((at[within], np.arange(len(sums), frames.pages))) // _SUMS_AT_ONCE):
+        changed = np.concatenate((at[within], np.arange(len(sums), frames.pages)))
+        # Not `np.unique`: its first call imports `numpy.ma`, which fails if garbage collected meanwhile does that, too.
+        for start in np.flatnonzero(np.bincount(changed // _SUMS_AT_ONCE)):
             some = new[start * _SUMS_AT_ONCE : (start + 1) * _SUMS_AT_ONCE]
             os.pwrite(self._file, some.astype(_ORDER).tobytes(), _HEADER.size + 4 * int(start) * _SUMS_AT_ONCE)
         os.ftruncate(self._file, _HEADER.size + 4 * frames.pages)
