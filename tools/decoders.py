@@ -43,6 +43,7 @@ from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, link, sign_head, verify_span
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Branch, Fork
+from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import Entry, Flag, Kind, decode_entries
 from antiphon.feed.rules import judge
 from antiphon.feed.store.ingest import check_complete
@@ -251,6 +252,7 @@ def feed_targets(made: dict[str, Example]) -> dict[str, Target]:
         "span-stored": Target(_stored_span, None, (made["span-stored"].data,)),
         "span-stored-summed": Target(stored, _encode_span, (ranges[2],)),
         "fork": Target(Fork.decode, Fork.encode, (made["fork"].data,)),
+        "head-proof": Target(HeadProof.decode, HeadProof.encode, (bytes(4) + made["head"].data,)),
         "fork-signed": Target(
             _mended_fork, lambda fork: fork.encode()[68:], (made["fork"].data[68:],), canonical=False
         ),

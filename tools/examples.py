@@ -400,5 +400,5 @@ def examples() -> dict[str, Example]:
         **model_examples(),
         **other_examples(),
         **snapshot_examples(),
-        **mesh_examples(feeds["span"].data),
+        **mesh_examples(feeds["span"].data, Head.read(Reader(feeds["head"].data, "head"))),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tools.example import ALICE, BOB_DATA, CONTROL, DATA, LAPTOP, PARTY, SNAPSHOT, Example
 
+from antiphon.feed.chain import Head
+from antiphon.feed.head_proof import HeadProof
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.member.device_proof import vouch
 from antiphon.mesh.codec import decode, encode
@@ -37,9 +39,10 @@ _BODIES: dict[str, Body | None] = {
 }
 
 
-def mesh_examples(span: bytes) -> dict[str, Example]:
-    """A session from its first word on; `span` is a range of a feed."""
+def mesh_examples(span: bytes, head: Head) -> dict[str, Example]:
+    """A session from its first word on; `span` is a range of a feed, and `head` that of one."""
     bodies = {**_BODIES, "ranges": Ranges(1, (span,), ((bytes(BOB_DATA.key), 7),)), "branch": Branch(3, (span,))}
+    bodies["branch-pruned"] = Branch(3, (), HeadProof((), head).encode())
     return {f"mesh-{name}": Example(encode(_message(name, body)), _again) for name, body in bodies.items()}
 
 

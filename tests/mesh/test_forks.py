@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochs.epoch_acts import member, note, pen
+from tests.party.epochs.epoch_acts import device, member, note, pen, same
 from tests.party.forked import Forked
 
+from antiphon.core.errors import BadEncoding
+from antiphon.feed.chain import Head
 from antiphon.feed.feed_record import End
+from antiphon.feed.head_proof import HeadProof
 from antiphon.halo.credentials.claims import Role
+from antiphon.mesh.codec import decode
+from antiphon.mesh.message import Branch
+from antiphon.party.epochs.epochs import PATIENT_TERMS
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import Forged
 
@@ -99,3 +105,90 @@ def test_who_holds_a_fault_finds_out_that_others_were_shown_something_else(peers
     Wire(peers).run()
     assert alice.snapshots() == carol.snapshots()
     assert alice.party.timeframe == carol.party.timeframe
+
+
+def pruned(peers: Peers, *, longer: int, refers: bool, goes_on: bool) -> Forked:
+    """Alice, who attests, makes an epoch on her branch and prunes it before she meets Carol, who holds the other."""
+    case = Forked(peers, longer=longer)
+    for number in range(longer // 2):  # so that the last blocks of the epoch do not follow the same one
+        case.item.edit("set", "title", f"{number} for Alice")
+    case.item.edit("set", "title", "for Alice")
+    peers.all.append(case.mallory)
+    peers.pass_on(case.mallory, case.alice)
+    if refers:
+        note(case.alice, "she has seen one branch")
+    note(case.carol, "she has seen the other")
+    case.alice.epochs.declare()
+    assert case.alice.epochs.prune()
+    if goes_on:
+        case.item.edit("set", "subject", "behind the epoch")
+        peers.pass_on(case.mallory, case.alice)
+    peers.all.remove(case.mallory)
+    return case
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("longer", [0, 2, 7])
+@pytest.mark.parametrize("refers", [False, True])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_branch_that_was_pruned_is_still_proven_to_who_holds_the_other(
+    peers: Peers, longer: int, refers: bool, goes_on: bool
+) -> None:
+    """Nobody held blocks of both, so no evidence of the fork was found, and Carol was split off for good."""
+    case = pruned(peers, longer=longer, refers=refers, goes_on=goes_on)
+    alice, carol = case.alice, case.carol
+    wire = Wire(peers)
+    wire.run()
+    same(alice, carol)
+    assert case.titles() == ["for Alice", "for Alice"]
+    assert ("subject" in carol.party.item(case.item.id).value) is goes_on
+    assert not carol.party.status().blocked
+    wire.restart("carol")
+    wire.run()
+    same(alice, carol)
+
+    dora = peers.add("dora", None)  # she joins through Carol alone
+    member(alice).admit(dora.key, [Role.EDITOR])
+    Wire(peers, [("alice", "carol"), ("carol", "dora")]).run()
+    dora.join()
+    for peer in (alice, carol, dora):
+        note(peer, f"{peer.name} goes on")
+    Wire(peers, [("alice", "carol"), ("carol", "dora")]).run()
+    same(alice, carol, dora)
+    # Carol's longer branch is not known to be one at Alice: its blocks might still come as history.
+    member(alice).endorse(PATIENT_TERMS, device(alice))
+    alice.epochs.declare()
+    Wire(peers, [("alice", "carol"), ("carol", "dora")]).run()
+    same(alice, carol, dora)
+    assert carol.epochs.number == 2
+
+
+@pytest.mark.slow
+def test_who_joined_at_the_epoch_proves_its_branch_by_what_follows(peers: Peers) -> None:
+    """Alice is lost. Erin has only the snapshot and the block behind it."""
+    case = pruned(peers, longer=4, refers=False, goes_on=True)
+    erin = peers.add("erin", None)
+    member(case.alice).admit(erin.key, [Role.READER])
+    Wire(peers, [("alice", "erin")]).run()
+    assert erin.store.bounds(case.feed).start > 0
+    peers.all.remove(case.alice)
+    Wire(peers).run()
+    same(erin, case.carol)
+
+
+@pytest.mark.slow
+def test_a_hash_alone_does_not_lead_a_device_to_another_branch(peers: Peers) -> None:
+    """Who made the root can write any hash into it: without a proof Carol keeps what she has."""
+    case = pruned(peers, longer=2, refers=False, goes_on=False)
+    wire = Wire(peers)
+    wire.watch = lambda giver, taker, data: not (isinstance(decode(data).body, Branch) and giver == "alice")
+    wire.run(600_000)
+    assert case.carol.epochs.disagreement is not None
+    assert case.titles() == ["for Alice", "for Carol"]
+    assert [entry.feed for entry in case.carol.epochs.unproven] == [case.feed]
+
+    false = HeadProof((), Head(1 + case.carol.epochs.unproven[0].seq, bytes(32), bytes(64)))
+    block = next(iter(wire.nodes["carol"].replica.branches.due(10**9)[0]))
+    with pytest.raises(BadEncoding, match="does not prove block"):
+        wire.nodes["carol"].replica.take_proof(block, false.encode())
+    assert case.carol.epochs.disagreement is not None

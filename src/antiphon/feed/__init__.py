@@ -10,6 +10,7 @@ span             `Span`: contiguous blocks in columns; the form on disk, on the 
 chain            `Head`, the hash chain, and the verification of a span
 rules            the rules that headers must satisfy; the first fault ends a feed
 fork             `Fork`: evidence that a writer signed two histories
+head_proof       `HeadProof`: evidence that a writer signed a history with a block that was pruned
 encoder          `Draft`, `Append`: from messages to signed spans
 arrow            blocks as Arrow record batches
 branches         `Branches`: blocks that are no part of a feed's history, and which of them are shown

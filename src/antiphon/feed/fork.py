@@ -31,10 +31,10 @@ class Branch:
         return u32(len(self.headers)) + b"".join(self.headers) + self.head.encode()
 
     @classmethod
-    def read(cls, reader: Reader) -> Branch:
+    def read(cls, reader: Reader, *, least: int = 1) -> Branch:
         count = reader.u32()
-        if not 0 < count <= SPAN_BLOCKS_MAX:
-            raise TooLarge(f"fork evidence: a branch of {count} blocks; 1 to {SPAN_BLOCKS_MAX} are allowed")
+        if not least <= count <= SPAN_BLOCKS_MAX:
+            raise TooLarge(f"fork evidence: a branch of {count} blocks; {least} to {SPAN_BLOCKS_MAX} are allowed")
         headers = []
         for _ in range(count):
             fixed = reader.take(HEADER_SIZE)

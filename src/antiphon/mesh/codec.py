@@ -72,7 +72,7 @@ def _put(proto: pb.Replication, body: Body) -> None:
         wanted = pb.WantBranch(request=body.request, feed=body.feed, seq=body.seq, hash=body.hash, first=body.first)
         proto.want_branch.CopyFrom(wanted)
     elif isinstance(body, Branch):
-        proto.branch.CopyFrom(pb.Branch(request=body.request, spans=body.spans))
+        proto.branch.CopyFrom(pb.Branch(request=body.request, spans=body.spans, proof=body.proof))
     elif isinstance(body, WantBlobs):
         proto.want_blobs.CopyFrom(pb.WantBlobs(request=body.request, cids=body.cids))
     elif isinstance(body, Show):
@@ -131,7 +131,7 @@ def _body(proto: pb.Replication) -> Body | None:
         return WantBranch(_integer(wanted.request), _key(wanted.feed), seq, hash_, first)
     if kind == "branch":
         _bounded("spans of a branch", len(proto.branch.spans), BRANCH_SPANS_MAX)
-        return Branch(_integer(proto.branch.request), tuple(proto.branch.spans))
+        return Branch(_integer(proto.branch.request), tuple(proto.branch.spans), proto.branch.proof)
     if kind == "want_blobs":
         _bounded("CIDs", len(proto.want_blobs.cids), CIDS_MAX)
         return WantBlobs(_integer(proto.want_blobs.request), tuple(map(Cid, proto.want_blobs.cids)))

@@ -66,11 +66,13 @@ class WantBranch:
 class Branch:
     """Answers `WantBranch`: spans that lead to the block, perhaps from a later one than `first`; none if it lacks it.
 
-    They have all headers, and the bodies of credentials and small geneses.
+    They have all headers, and the bodies of credentials and small geneses. Of the last block that the sender has pruned
+    there is a `HeadProof` instead.
     """
 
     request: int
     spans: tuple[bytes, ...]
+    proof: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from antiphon.core.ports import Randomness, SystemRandomness
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import link
 from antiphon.feed.fork import Branch, Fork
-from antiphon.feed.header import HEADER_SIZE, Kind
+from antiphon.feed.head_proof import HeadProof
+from antiphon.feed.header import HEADER_SIZE, Entry, Kind
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
@@ -76,9 +77,10 @@ class Replica:
         self._erased = party.authority.erased
         self._look_for_names = party.look
         self.branches = WantedBranches(
-            party.store, self.holdings, party.authority.knows, party.wanted_blocks, lambda: party.processed
+            party.store, self.holdings, party.authority.knows, self._wanted_blocks, self._mark_wanted
         )
         self.blobs: Blobs | None = party.blobs
+        self._party = party
         self._epochs = epochs
         self._named: dict[Cid, bool] = {}  # by snapshot of a final epoch: True if its root names this party
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
@@ -135,6 +137,14 @@ class Replica:
             with suppress(MissingBlob, DamagedBlob, InvalidInput):
                 self._begins = self._epochs.begins() if self._epochs is not None else {}
 
+    def _wanted_blocks(self) -> list[Entry]:
+        """Return the blocks that others refer to, and those that final epochs hold on another branch than this peer."""
+        return [*self._party.wanted_blocks(), *(() if self._epochs is None else self._epochs.unproven)]
+
+    def _mark_wanted(self) -> object:
+        """Return a value that changes whenever `_wanted_blocks` may answer differently."""
+        return self._party.processed, () if self._epochs is None else self._epochs.unproven
+
     def new_name(self) -> bytes:
         """Return a fresh name for an end of a session."""
         return self._randomness.bytes(NONCE_SIZE)
@@ -170,6 +180,14 @@ class Replica:
         while len(found) > 1 and sum(span.size for span in found) > size:
             del found[0]
         return found if all(map(is_complete, found)) else []
+
+    def read_proof(self, want: WantBranch) -> bytes:
+        """Return a proof that a feed's writer signed a block that was pruned here; empty if there is none."""
+        try:
+            found = self.store.proof(want.feed, want.seq, want.hash)
+        except CorruptBlock:
+            return b""
+        return b"" if found is None else found.encode()
 
     def evidence(self, feed: bytes) -> bytes | None:
         """Return the evidence that a feed's writer signed two histories, or None."""
@@ -348,6 +366,16 @@ class Replica:
         self.holdings.apply(change)
         self._stale = True
         return added
+
+    def take_proof(self, block: WantedBlock, data: bytes) -> int:
+        """Take a proof that a feed's writer signed a wanted block. Return 1 if it helps, and 0 if nobody needs it.
+
+        If it does not prove that, an error is raised.
+        """
+        proof = HeadProof.decode(data)
+        if not proof.proves(self.key, block.feed, block.seq, block.hash):
+            raise BadEncoding(f"an answer that does not prove block {block.seq} of feed {block.feed.hex()[:8]}")
+        return 0 if self._epochs is None else int(self._epochs.take_proof(block.feed, block.seq, block.hash, proof))
 
     def _may_be_erased(self, span: Span) -> bool:
         """True if all bodies that are marked as erased were erased by credentials, as far as is known here."""

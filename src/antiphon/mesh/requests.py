@@ -347,6 +347,8 @@ class Requester:
         if block is not None and answer.spans:
             came = [spans.decode(data) for data in answer.spans]
             added = self._replica.take_branch(block, came, self._gate.device)
+        elif block is not None and answer.proof:
+            added = self._replica.take_proof(block, answer.proof)
         self.taken += added
         if not added:
             tries = self._lacked.get(key, (0, 0))[1]

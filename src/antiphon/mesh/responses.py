@@ -36,8 +36,9 @@ class Responder:
     def _branch(self, want: WantBranch) -> Branch:
         found = self._replica.read_branch(want, ANSWER_SIZE) if self._gives(want.feed) else []
         spans = tuple(span.encode() for span in found)
-        self.answer_size = _EMPTY_SIZE + sum(map(len, spans))
-        return Branch(want.request, spans)
+        proof = self._replica.read_proof(want) if self._gives(want.feed) and not spans else b""
+        self.answer_size = _EMPTY_SIZE + sum(map(len, spans)) + len(proof)
+        return Branch(want.request, spans, proof)
 
     def _ranges(self, want: Want) -> Ranges:
         spans: list[bytes] = []

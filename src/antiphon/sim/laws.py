@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import AntiphonError, UnknownFeed
+from antiphon.core.cid import Cid
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, UnknownFeed
 from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, code_of
 from antiphon.feed.header import NO_END
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
+from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.scenario import Fault
@@ -193,9 +196,9 @@ def epochs_agree(stage: Stage) -> Iterator[str]:
             claim = act.claim
             if not isinstance(claim, EpochRefusal) or not claim.computed:
                 continue
-            refuser = devices.keys() & set(act.signers)
-            if refuser and devices.keys() & _declarers(peer, claim):
-                yield f"{devices[min(refuser)]} computes another snapshot than the honest declarer: {claim.reason}"
+            for refuser in sorted(devices.keys() & set(act.signers)):
+                if devices.keys() & _declarers(peer, claim) and not _left_branch(stage, devices[refuser], claim):
+                    yield f"{devices[refuser]} computes another snapshot than the honest declarer: {claim.reason}"
 
 
 def epochs_come(stage: Stage) -> Iterator[str]:
@@ -352,3 +355,20 @@ def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:
         and all(length <= machine.common(feed) for feed, length in act.claim.cut.items())
         for signer in act.signers
     }
+
+
+def _left_branch(stage: Stage, refuser: str, refusal: EpochRefusal) -> bool:
+    """True if a peer refused an epoch for another branch of a feed, and has left that: it keeps the other last block.
+
+    The declarer may have pruned its branch before it met the peer. Then nobody has evidence of the fork.
+    """
+    kept = stage.peers[refuser].store
+    for peer in stage.honest():
+        with suppress(InvalidInput, MissingBlob):
+            cuts = EpochBase.load(Cid(refusal.snapshot), peer.blobs, party=peer.key).feeds
+            return any(
+                span.first < cut.length <= span.end and span.hash_at(cut.length - 1) != cut.hash
+                for feed, cut in cuts.items()
+                for span in kept.branches(feed)
+            )
+    return False

@@ -357,7 +357,7 @@ class SimPeer:
                 self._news, self.moved_ms = True, self.world.now_ms
                 session.taken_blobs = 0
             if session.taken:
-                self.moved_ms = self.world.now_ms
+                self._news, self.moved_ms = True, self.world.now_ms
                 self.world.record(Kind.TAKE, self.name, other=sender, count=session.taken)
                 session.taken = 0
         self.poke()

@@ -117,12 +117,14 @@ class WantBranch(_message.Message):
     def __init__(self, request: _Optional[int] = ..., feed: _Optional[bytes] = ..., seq: _Optional[int] = ..., hash: _Optional[bytes] = ..., first: _Optional[int] = ...) -> None: ...
 
 class Branch(_message.Message):
-    __slots__ = ("request", "spans")
+    __slots__ = ("request", "spans", "proof")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     SPANS_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
     request: int
     spans: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    proof: bytes
+    def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ..., proof: _Optional[bytes] = ...) -> None: ...
 
 class WantBlobs(_message.Message):
     __slots__ = ("request", "cids")

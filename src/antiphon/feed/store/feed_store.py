@@ -28,13 +28,14 @@ from antiphon.core.errors import (
     StoreError,
     TooLarge,
 )
-from antiphon.core.keys import KEY_SIZE, KeyPair, PublicKey
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE, KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.reasons import Reason, coded
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.encoder import Append, Draft, Written
-from antiphon.feed.feed_record import Bounds, FeedRecord
+from antiphon.feed.feed_record import Bounds, End, FeedRecord
+from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
@@ -263,6 +264,29 @@ class FeedStore(FeedReader):
                 f"feed {feed.hex()[:8]} is a control feed, by which its party is judged; it is kept whole"
             )
         return self._change(lambda tables: receiving.prune(tables, tables.record(feed), before)).bounds  # type: ignore[no-any-return]
+
+    def change_branch(self, feed: bytes, base: Base, proof: HeadProof) -> bool:
+        """Let a feed begin behind the block that a final epoch holds, which is on another branch than the held blocks.
+
+        These are kept as a branch, for blocks that refer to them. Its writer must have signed both; False if the proof
+        does not show it, or if the held blocks are not on another branch, or one of control, which is kept whole.
+        """
+        if not proof.proves(self.record(feed).party, feed, base.seq, base.hash):
+            return False
+        if self.first_kind(feed) is Kind.CREDENTIAL:
+            return False
+
+        def change(tables: Tables) -> bool:
+            record = tables.record(feed)
+            if record.why is End.FORK or not record.start <= base.seq < record.length:
+                return False
+            if tables.hash_before(record, base.seq + 1) == base.hash:
+                return False
+            signature = bytes(SIGNATURE_SIZE) if proof.headers else proof.head.signature
+            receiving.change_branch(tables, record, base, signature)
+            return True
+
+        return self._change(change)  # type: ignore[no-any-return]
 
     def erase(self, feed: bytes, seq: int) -> None:
         """Erase the body of a block; the chain stays whole. `compact` then removes the old bytes from the file."""

@@ -17,7 +17,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import HASH_SIZE, Flag, Kind
+from antiphon.feed.header import HASH_SIZE, NO_END, Flag, Kind
 from antiphon.feed.limits import BRANCH_GENESIS_SIZE_MAX
 from antiphon.feed.rules import batch_start, judge
 from antiphon.feed.span import Span
@@ -470,6 +470,23 @@ def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:
     pruned = replace(record, start=before, start_hash=last.hash, start_lamport=last.lamport)
     tables.put_record(pruned)
     return pruned
+
+
+def change_branch(tables: Tables, record: FeedRecord, base: Base, signature: bytes) -> None:
+    """Let a feed begin behind a block that its writer signed on another branch. The held blocks are kept as a branch.
+
+    A feed of this store is retired: its next block would contradict one that was signed before (rule 6).
+    """
+    at = record.start
+    while at < record.length:
+        held = tables.span_at(record, at)
+        tables.drop_span(held)
+        _keep(tables, held)
+        at = held.end
+    tables.drop_frontiers(record.feed)
+    kept = replace(tables.record(record.feed), end=NO_END, why=End.NONE, retired=record.retired or record.writable)
+    begun = replace(kept, start=base.seq + 1, start_hash=base.hash, start_lamport=base.lamport)
+    tables.put_record(begun.extended(begun.start, base.hash, base.lamport, signature))
 
 
 def ignore(tables: Tables, record: FeedRecord, *, ignored: bool) -> None:

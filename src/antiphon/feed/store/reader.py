@@ -14,6 +14,7 @@ from antiphon.feed import arrow
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, verify_span
 from antiphon.feed.feed_record import Bounds, End, FeedRecord
+from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import damage, quarantine
@@ -189,6 +190,27 @@ class FeedReader:
         if found:
             self._flush_for_others()
         return found[::-1]
+
+    def proof(self, feed: bytes, seq: int, hash_: bytes) -> HeadProof | None:
+        """Return a proof that the writer of a feed signed a block that is not here as history.
+
+        It is the last one that was pruned, or is kept on a branch; None if it is neither. Synced.
+        """
+        with self._env.read() as tables:
+            record = tables.find(feed)
+            if record is None:
+                return None
+            found: HeadProof | None = None
+            if (record.start, record.start_hash) != (seq + 1, hash_):
+                span = tables.branch_with(feed, seq, hash_)
+                found = None if span is None else HeadProof.after(span, seq)
+            elif record.length > record.start:
+                found = HeadProof.after(tables.span_at(record, record.start), seq)
+            elif record.head is not None and any(record.signature):
+                found = HeadProof((), record.head)
+        if found is not None:
+            self._flush_for_others()
+        return found
 
     def quarantine(self) -> Quarantine:
         """Return the refused blocks, with reasons."""

@@ -287,6 +287,11 @@ class Tables:
                 yield decode_entry(feed, bytes(cursor.value()))
                 more = cursor.next()
 
+    def drop_frontiers(self, feed: bytes) -> None:
+        """Forget the timeframe of a feed."""
+        for entry in list(self.frontiers(feed)):
+            self._txn.delete(feed + entry.feed, db=self._dbs["frontiers"])
+
     # -- forks and the rest
 
     def fork(self, feed: bytes) -> bytes | None:

@@ -109,6 +109,7 @@ class Delivery:
         if known is record or record.feed not in self.lanes:
             return
         self._branched[record.feed] = record
+        self.lanes[record.feed].compare(record)
         if record.branches or self._end(record) < record.length:
             self.branches.seek_again(record.feed)
 
@@ -146,6 +147,16 @@ class Delivery:
             self._queue.doubt([lane.state])
             self.moved.add(feed)
         return max(0, lane.state.position - end)
+
+    def change_branch(self, feed: bytes) -> None:
+        """Let a lane continue, of whose feed the store has another branch now: the one that the base holds."""
+        lane = self.lanes[feed]
+        lane.other_branch = False
+        lane.release()
+        lane.forget()
+        self._named.clear()
+        self._branched.pop(feed, None)
+        self.wake(feed)
 
     def rebase(self, feed: bytes, cut: FeedCut) -> None:
         """Move the base of a lane to a cut. All messages inside the cut are delivered."""

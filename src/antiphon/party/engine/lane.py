@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.core.sightings import Marks, Seen
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import HASH_SIZE, NO_END, Entry, Flag, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
@@ -132,6 +133,12 @@ class Lane:
             self._runs = self.buffer = None
         self._runs = self.buffer = None
         return None
+
+    def compare(self, record: FeedRecord) -> None:
+        """Note whether the store has another branch up to the base; of blocks behind it `fill` finds it out."""
+        state = self.state
+        if record.length == state.position == state.base and state.base > 0 and record.why is End.NONE:
+            self.other_branch = record.hash != state.hash
 
     def release(self) -> None:
         """Release the buffer. A blocked feed waits in the feed store."""

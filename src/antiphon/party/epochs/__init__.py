@@ -8,6 +8,7 @@ snapshot_fold      `EpochFold`: previous snapshot + messages in the cut → the 
 plan               `EpochPlan` of a declared epoch: its cut, control state, models, and the policy of that time
 capture            a consistent view of lanes and items, taken under the lock, computed from without it
 checks             checks of a declared epoch against the data feeds, before it is recomputed
+other_branches     `OtherBranches`: feeds of which a final epoch holds another branch, and what proves it
 external_snapshot  compare a snapshot that another program computed (Spark), instead of folding it again
 rebase             move a party onto an epoch, or start an empty item store at a snapshot; give items rows
 pruning            drop messages below a cut, and bodies of erased messages

@@ -26,6 +26,8 @@ from antiphon.core.errors import (
     UnknownModel,
 )
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.head_proof import HeadProof
+from antiphon.feed.header import Entry
 from antiphon.feed.store.ingest import Base
 from antiphon.halo.credentials.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.finality import voting
@@ -42,6 +44,7 @@ from antiphon.party.epochs.capture import Captured, capture
 from antiphon.party.epochs.checks import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochs.external_snapshot import ExternalSnapshotFold, SnapshotMaker
 from antiphon.party.epochs.listing import genesis_to_refuse, has_refused
+from antiphon.party.epochs.other_branches import OtherBranches, differing
 from antiphon.party.epochs.plan import common_control, declared_again, plan_of, policy_at
 from antiphon.party.epochs.pruning import erase_bodies, prune
 from antiphon.party.epochs.rebase import changes_since, hydrate, hydrate_in_steps, rebase
@@ -89,6 +92,7 @@ class Epochs:
         self._over = False  # cancelled permanently: no computation may start any more
         self.disagreement: Disagreement | None = None
         self.waits_for = ""  # why this device cannot rebase onto, or attest, the next epoch yet
+        self._branches = OtherBranches()
 
     # -- reading
 
@@ -296,6 +300,8 @@ class Epochs:
         if base is not None and chain.differs(at, base.cid):
             self.waits_for = f"epoch {at} is final with another snapshot than the one here: attesters have lied"
             return self._begin_at(chain.final[-1], chain.votes[-1])
+        if self._leave_branches():
+            return True
         if len(chain.final) <= at:
             self.waits_for = ""
             return False
@@ -350,7 +356,40 @@ class Epochs:
         except (InvalidInput, *_LACKING):
             return False
         with self._party.locked() as engine:
-            return is_other_branch(engine, epoch.cut, cuts, self._member.machine.common)
+            if is_other_branch(engine, epoch.cut, cuts, self._member.machine.common):
+                return True
+            records = [record for record in engine.store.feeds(engine.party) if epoch.cut.get(record.feed)]
+            return bool(self._branches.sort(engine.store, differing(engine.store, records, cuts)))
+
+    def _leave_branches(self) -> bool:
+        """Leave branches that the base does not hold, if their writers provably signed another. True if one was left.
+
+        Otherwise nothing of such a feed is delivered here, and others deliver what follows the base's branch.
+        """
+        if self.disagreement is not None:
+            return False
+        try:
+            with self._party.locked() as engine:
+                if not any(lane.other_branch for lane in engine.delivery.lanes.values()):
+                    self._branches.sort(engine.store, ())
+                    return False
+                assert engine.base is not None
+                left = self._branches.leave(engine, self._party.store, engine.base.feeds)
+        except _LACKING:
+            return False
+        if left:
+            self._party.process()
+        return left
+
+    @property
+    def unproven(self) -> tuple[Entry, ...]:
+        """Blocks of final epochs that are here on another branch, and that nobody has proven yet (`HeadProof`)."""
+        return self._branches.unproven
+
+    def take_proof(self, feed: bytes, seq: int, hash_: bytes, proof: HeadProof) -> bool:
+        """Take a verified proof that a feed's writer signed such a block. False if it is not needed."""
+        with self._party.locked():
+            return self._branches.take_proof(feed, seq, hash_, proof)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Start at a snapshot that cannot be recomputed here, if it has the attestations that policy wants."""
