@@ -370,10 +370,10 @@ class ItemStore:
         rows = [
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
-        self._insert("items", rows, _RENEW_ITEM)
         described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
-        del rows, columns  # the index takes memory of its own
         save.rows.clear()
+        self._insert("items", rows, _RENEW_ITEM)
+        del rows, columns  # the index takes memory of its own
         if self.index is not None and described:
             self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])

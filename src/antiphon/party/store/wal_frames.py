@@ -21,7 +21,7 @@ import numpy.typing as npt
 PAGE_SIZE = 4096
 _HEADER_SIZE = 32
 _FRAME_SIZE = 24 + PAGE_SIZE
-_FRAMES_AT_ONCE = 512
+_FRAMES_AT_ONCE = 64
 _MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}  # the byte order of the words in checksums
 _MASK = 0xFFFFFFFF
 
