@@ -6,7 +6,7 @@ Histories are hostile: acts without right, beyond budgets, in batches, with chos
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
@@ -29,7 +29,6 @@ from antiphon.feed.span import Span
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import EpochGenesis, FeedEnd, FeedKind, MemberAdmission, Narrowing, Policy, Role
 from antiphon.testing.parties import Actor, pair_of
 
@@ -188,11 +187,16 @@ def checkpoints_of(machine: PartyMachine) -> list[LaneCheckpoint]:
 @settings(max_examples=budget(60, 3000), deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_set_aside_or_kept_changes_no_answer(seed: int) -> None:
+    check_answers(Hostile, seed)
+
+
+def check_answers(kind: Callable[[], Hostile], seed: int) -> None:
+    """Compare machines that set acts aside, or begin with checkpoints, with one that does neither."""
     with pytest.MonkeyPatch.context() as small:
         for name in LIMITS:
             small.setattr(f"antiphon.halo.rights.budgets.{name}", 2)
         small.setattr("antiphon.halo.control.checkpoints.FEW", 1)
-        script = Hostile()
+        script = kind()
         chance = random.Random(seed)
         for step in random_steps(chance, 50):
             script.play(step)
@@ -265,11 +269,16 @@ def branched(script: Forked, chance: random.Random, saved: Iterable[LaneCheckpoi
 @settings(max_examples=budget(20, 1000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 def test_forks_find_what_was_set_aside(seed: int, small: bool) -> None:
+    check_forked_answers(ForkedHostile, seed, small=small)
+
+
+def check_forked_answers(kind: Callable[[], ForkedHostile], seed: int, *, small: bool) -> None:
+    """Do the same after Bob has signed two histories, with machines that hold either of them."""
     with pytest.MonkeyPatch.context() as patch:
         for name in LIMITS if small else ():
             patch.setattr(f"antiphon.halo.rights.budgets.{name}", 2)
         patch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
-        chance, script = random.Random(seed), ForkedHostile()
+        chance, script = random.Random(seed), kind()
         for step in random_steps(chance, 15):
             script.play(step)
         for number in range(3):  # without entries, so that nothing was seen: void for ever
@@ -566,35 +575,3 @@ def test_an_act_without_its_body_is_not_void_for_ever(monkeypatch: pytest.Monkey
         feed_in(resumed, feeds, [feed for feed, blocks in feeds.items() for _ in blocks], None)
         assert resumed.state() == dave.state
         assert resumed.voids() == dave.voids
-
-
-def test_a_batch_is_read_once_for_all_acts_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = Script()
-    alice, dave = script.actors[0], script.actors[3]
-    words = [dave.admission(FeedKind.DATA, data_feed(dave, number))[1] for number in range(5)] * 20
-    dave.write_batch(words)
-    alice.hear(dave)
-    declare(alice)
-    dave.write_batch(words)
-    with monkeypatch.context() as small:
-        small.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 40)
-        feeds = script.rehearsal.blocks()
-        machine = setting_aside(script, feeds)
-        for feed, blocks in feeds.items():
-            machine.add(blocks[:-1] if feed == alice.control.key else blocks)
-        machine.set_aside(1)
-        assert machine.checkpoints.count == 160
-        count = 0
-        read = credential.read
-
-        def counting(party: bytes, data: bytes) -> credential.Credential:
-            nonlocal count
-            count += 1
-            return read(party, data)
-
-        small.setattr(credential, "read", counting)
-        machine.add(alice.written[-1:])  # an epoch holds the first batch: of the second, 40 count
-        assert len(machine.epochs().final) == 1
-        assert machine.data_feeds()
-        assert count <= len(words) + 1
-        assert len(machine.acts()) == machine.act_count - 160 + 40

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.attacks.work import GROWTH_MAX, calls
-from tests.halo.control.test_checkpoints import setting_aside
+from tests.halo.control.test_checkpoints import data_feed, declare, setting_aside
 from tests.halo.test_convergence import GROUPS, Script
 
-from antiphon.halo.credentials.claims import MemberAdmission, Narrowing, Role
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import FeedKind, MemberAdmission, Narrowing, Role
 
 
 def work_of_looking(count: int) -> int:
@@ -42,3 +43,35 @@ def test_looks_for_barren_acts_cost_in_proportion_to_what_was_received(monkeypat
     """Every look judged all grants again, after the same number of blocks: a square."""
     monkeypatch.setattr("antiphon.halo.control.checkpoints._MANY", 8)
     assert work_of_looking(200) <= GROWTH_MAX**2 * work_of_looking(50)
+
+
+def test_a_batch_is_read_once_for_all_acts_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    words = [dave.admission(FeedKind.DATA, data_feed(dave, number))[1] for number in range(5)] * 20
+    dave.write_batch(words)
+    alice.hear(dave)
+    declare(alice)
+    dave.write_batch(words)
+    with monkeypatch.context() as small:
+        small.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 40)
+        feeds = script.rehearsal.blocks()
+        machine = setting_aside(script, feeds)
+        for feed, blocks in feeds.items():
+            machine.add(blocks[:-1] if feed == alice.control.key else blocks)
+        machine.set_aside(1)
+        assert machine.checkpoints.count == 160
+        count = 0
+        read = credential.read
+
+        def counting(party: bytes, data: bytes) -> credential.Credential:
+            nonlocal count
+            count += 1
+            return read(party, data)
+
+        small.setattr(credential, "read", counting)
+        machine.add(alice.written[-1:])  # an epoch holds the first batch: of the second, 40 count
+        assert len(machine.epochs().final) == 1
+        assert machine.data_feeds()
+        assert count <= len(words) + 1
+        assert len(machine.acts()) == machine.act_count - 160 + 40

@@ -3,7 +3,8 @@
 An act is *barren* if it is void whatever else arrives: its writer had no right to it by all that it had seen, even if
 nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
 its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
-count, or where no budget counts: those acts are recalled then. docs/design/parties.md has the rule.
+count, or where no budget counts: those acts are recalled then. A vote about an epoch is barren as long as no attester
+of its number has signed it. docs/design/parties.md has the rule.
 """
 
 from __future__ import annotations
@@ -18,9 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.halo.acts.act import Act
-from antiphon.halo.credentials.claims import FeedAdmission, GroupAdmission, MemberAdmission
+from antiphon.halo.credentials.claims import (
+    EpochAttestation,
+    EpochEndorsement,
+    FeedAdmission,
+    GroupAdmission,
+    MemberAdmission,
+)
+from antiphon.halo.credentials.credential import SIGNATURES_MAX
 
 KEY_SIZE = 32
+_NUMBER_SIZE = 8
+_BEGINNING = (KEY_SIZE - _NUMBER_SIZE) // SIGNATURES_MAX  # bytes of each key that has signed a vote
 Seqs = npt.NDArray[np.int64]
 NO_SEQS: Seqs = np.zeros(0, dtype=np.int64)
 
@@ -35,12 +45,15 @@ class BarrenKind(enum.IntEnum):
     REPEATED = 4  # the same, of another device
     SPENT = 5  # an admission of a member beyond what its feed may give: its subject
     EDITOR_SPENT = 6  # the same, beyond what the feed of an editor may give
+    VOTE = 7  # a vote that its writer has signed: the number of the epoch
+    COPIED_VOTE = 8  # a vote that others have signed: the number, and the beginnings of their keys
 
 
 SPENT = (BarrenKind.SPENT, BarrenKind.EDITOR_SPENT)
 MEMBERS = (BarrenKind.MEMBER, *SPENT)
 GRANTS = (*MEMBERS, BarrenKind.GROUP)
 ADMISSIONS = (BarrenKind.ADMISSION, BarrenKind.REPEATED)
+VOTES = (BarrenKind.VOTE, BarrenKind.COPIED_VOTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,9 @@ class BarrenActs:
         self.says = says
         self.keys = keys  # 32 bytes for each act
         self.groups = groups  # 32 bytes for each admission to a group
+        self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist()))
         self.recall: Callable[[int], Act] = _nowhere
+        self._votes: dict[BarrenKind, tuple[Seqs, Seqs, Seqs]] = {}
         self._by_key: dict[tuple[bytes, BarrenKind], list[int]] | None = None  # places in the columns
 
     @classmethod
@@ -133,6 +148,16 @@ class BarrenActs:
         at = int(np.count_nonzero(self.says[:place] == BarrenKind.GROUP)) * KEY_SIZE
         return self.groups[at : at + KEY_SIZE]
 
+    def votes(self, says: BarrenKind) -> tuple[Seqs, Seqs, Seqs]:
+        """Return the votes that say this: their seqs, the numbers of their epochs, and beginnings of keys for each."""
+        if says not in self._votes:
+            places = np.flatnonzero(self.says == says)
+            keys = np.frombuffer(self.keys, dtype=np.uint8).reshape(-1, KEY_SIZE)[places]
+            numbers = np.ascontiguousarray(keys[:, :_NUMBER_SIZE]).view("<i8").reshape(-1)
+            signers = keys[:, _NUMBER_SIZE:].reshape(-1, SIGNATURES_MAX, _BEGINNING)
+            self._votes[says] = self.seqs[places], numbers, beginnings(signers)
+        return self._votes[says]
+
     def _index(self) -> dict[tuple[bytes, BarrenKind], list[int]]:
         if self._by_key is None:
             found: dict[tuple[bytes, BarrenKind], list[int]] = defaultdict(list)
@@ -143,11 +168,21 @@ class BarrenActs:
         return self._by_key
 
 
-def row_of(act: Act, *, repeated: bool = False, spent: BarrenKind | None = None) -> Row:
-    """Return the row of a barren act; of an admission beyond a budget, with the kind that tells which budget."""
+def beginnings(keys: npt.NDArray[np.uint8]) -> Seqs:
+    """Return the first bytes of keys, in the last axis, as numbers."""
+    found: Seqs = keys[..., :_BEGINNING].astype(np.int64) @ (1 << 8 * np.arange(_BEGINNING, dtype=np.int64))
+    return found
+
+
+def row_of(act: Act, *, repeated: bool = False, kind: BarrenKind | None = None) -> Row:
+    """Return the row of a barren act; with the kind of one that is barren until an epoch is final."""
     claim = act.claim
+    if isinstance(claim, EpochAttestation | EpochEndorsement):
+        signers = sorted(act.signers) if kind is BarrenKind.COPIED_VOTE else ()
+        key = claim.number.to_bytes(_NUMBER_SIZE, "little") + b"".join(signer[:_BEGINNING] for signer in signers)
+        return Row(act.stamp.seq, kind or BarrenKind.NOTHING, key.ljust(KEY_SIZE, b"\0"))
     if isinstance(claim, MemberAdmission):
-        return Row(act.stamp.seq, spent or BarrenKind.MEMBER, claim.subject)
+        return Row(act.stamp.seq, kind or BarrenKind.MEMBER, claim.subject)
     if isinstance(claim, GroupAdmission):
         return Row(act.stamp.seq, BarrenKind.GROUP, claim.subject, claim.group)
     if isinstance(claim, FeedAdmission):

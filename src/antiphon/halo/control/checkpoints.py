@@ -24,7 +24,7 @@ from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, read_history
 from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
-from antiphon.halo.acts.barren_acts import GRANTS, BarrenActs, BarrenKind, row_of
+from antiphon.halo.acts.barren_acts import GRANTS, VOTES, BarrenActs, BarrenKind, row_of
 from antiphon.halo.acts.grant import admits
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.control_lane import ControlLane
@@ -41,6 +41,8 @@ from antiphon.halo.credentials.claims import (
     Policy,
     Position,
 )
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.idle_votes import idle_kind, woken
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.barren import is_barren, spent_kind
 from antiphon.halo.rights.grant_checks import may_take_at_all
@@ -241,6 +243,17 @@ class Checkpoints:
             for low, high in authority.budgets.counting(lane.feed, BarrenKind.MEMBER):
                 yield from map(barren.key, barren.those(GRANTS, max(low, start), min(high, lane.position)))
 
+    def wake_votes(self, chain: EpochChain) -> None:
+        """Hold votes again that were set aside, and may count by this chain of epochs."""
+        for lane in self._lanes.values():
+            if lane.barren is not None and not lane.barren.kinds.isdisjoint(VOTES):
+                fresh = [seq for seq in woken(chain, lane.barren) if seq < lane.position and lane.is_aside(seq)]
+                back = [act for start, stop in _ranges(sorted(fresh)) for act in lane.acts[start:stop]]
+                for act in back:
+                    lane.acts.put(act.stamp.seq, act)
+                lane.recalled.update(fresh)
+                self._machine.regain(back)
+
     def aside(self) -> Iterator[Act]:
         """Yield the acts that are not held as values, read again."""
         found = [(lane, list(_ranges(lane.aside()))) for lane in self._lanes.values()]
@@ -305,10 +318,10 @@ class Checkpoints:
             return Sweep()
         if not unseen and not any(self._suspects.values()) and not any(lane.recalled for lane in self._lanes.values()):
             return Sweep()
-        authority = machine.authority
+        authority, chain = machine.authority, machine.epochs()
         authority.settle()
         for lane in self._lanes.values():
-            self._suspect(authority, lane)
+            self._suspect(authority, chain, lane)
         wanted = max(_MANY, self.count // _GROWTH) if least is None else least
         if sum(map(len, self._suspects.values())) < wanted:
             return Sweep()
@@ -318,15 +331,16 @@ class Checkpoints:
             self._set_aside(lane, authority, generous, sweep)
         return sweep
 
-    def _suspect(self, authority: Authority, lane: ControlLane) -> None:
+    def _suspect(self, authority: Authority, chain: EpochChain, lane: ControlLane) -> None:
         """Note the acts of a lane, since the last look, that are void now. Those in force are never barren."""
         if lane.feed != self._machine.genesis_feed:
-            fresh = (act for act in lane.acts.held(lane.sweep_end, lane.position) if _is_void(authority, act))
+            acts = lane.acts.held(lane.sweep_end, lane.position)
+            fresh = (act for act in acts if _is_void(authority, act) or idle_kind(chain, act) is not None)
             self._suspects.setdefault(lane.feed, []).extend(act.stamp.seq for act in fresh)
         lane.sweep_end = max(lane.sweep_end, lane.position)
 
     def _set_aside(self, lane: ControlLane, authority: Authority, generous: Authority, sweep: Sweep) -> None:
-        until = self._seen_until(lane)
+        until, chain = self._seen_until(lane), self._machine.epochs()
         suspects = self._suspects.pop(lane.feed, [])
         later = [seq for seq in suspects if seq >= until]
         if later:  # what they have seen may become history
@@ -335,8 +349,9 @@ class Checkpoints:
         acts = [lane.acts[seq] for seq in sorted(again.union(suspects)) if seq < until]
         gone = {act.stamp.seq for act in acts if is_barren(authority, generous, act)}
         rest = [act for act in acts if act.stamp.seq not in gone]
-        spent = {act.stamp.seq: kind for act in rest if (kind := spent_kind(authority, generous, act)) is not None}
-        gone |= spent.keys()
+        found = ((act.stamp.seq, spent_kind(authority, generous, act) or idle_kind(chain, act)) for act in rest)
+        kinds = {seq: kind for seq, kind in found if kind is not None}
+        gone |= kinds.keys()
         others = (act for act in lane.acts.held() if act.continued and act.stamp.seq not in gone)
         parts = {seq for act in others for seq in range(act.stamp.seq + 1, _end(act))}  # of acts that stay
         fresh = [act for act in acts if act.stamp.seq in gone and act.stamp.seq not in parts]
@@ -348,7 +363,7 @@ class Checkpoints:
         for seq in again:
             rows.pop(seq, None)
         for act in fresh:
-            rows[act.stamp.seq] = row_of(act, repeated=_repeats(authority, act), spent=spent.get(act.stamp.seq))
+            rows[act.stamp.seq] = row_of(act, repeated=_repeats(authority, act), kind=kinds.get(act.stamp.seq))
         lane.barren = BarrenActs.of(lane.feed, (rows[seq] for seq in sorted(rows)))
         lane.recalled -= again
         self._let_go(lane)

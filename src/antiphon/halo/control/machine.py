@@ -34,7 +34,7 @@ from antiphon.halo.control.settled_branches import SettledBranches
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
 from antiphon.halo.control.taken_feeds import TakenFeeds
-from antiphon.halo.credentials.claims import Equivocated, PartyGenesis, Position
+from antiphon.halo.credentials.claims import EpochAct, Equivocated, PartyGenesis, Position
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.rights.authority import Authority
 
@@ -440,9 +440,12 @@ class PartyMachine(PartyAnswers):
 
     def epochs(self) -> EpochChain:
         """Return the final epochs, and the votes on the next number."""
-        if self._chain is None:
-            forked = {feed: self._position(feed) for feed in self._strays.feeds}
-            self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self.rights.policy_of, forked)
+        while self._chain is None:
+            count, forked = len(self._electoral), {feed: self._position(feed) for feed in self._strays.feeds}
+            chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self.rights.policy_of, forked)
+            self.checkpoints.wake_votes(chain)
+            if len(self._electoral) == count:  # else votes that were set aside may count
+                self._chain = chain
         return self._chain
 
     def control_hash(self, control: Timeframe) -> bytes:
@@ -555,6 +558,9 @@ class PartyMachine(PartyAnswers):
         """Count acts among those that are held as values."""
         self._acts += acts
         self._aside -= len(acts)
+        votes = [act for act in acts if isinstance(act.claim, EpochAct)]
+        self._electoral += votes
+        self._chain = None if votes else self._chain
 
     def to_be_read(self) -> Iterator[Act]:
         """Yield the acts of branches that say more than whom they name, by what is known now."""
@@ -567,13 +573,9 @@ class PartyMachine(PartyAnswers):
             self._aside += len(sweep.gone)
             for acts in (self._acts, self._electoral, self._spent):
                 acts[:] = [act for act in acts if act.hash not in sweep.gone]
+            self._chain = None  # it holds on to votes that are set aside
             self._begin_again()
             self._authority.stand_on(self.rights.floors(self.epochs().final))
-
-    @property
-    def stands_alone(self) -> bool:
-        """True if a party has neither a parent nor, here, a child that looks at its acts."""
-        return self._inherits and self.parent is None
 
     def resume(self, records: Mapping[bytes, FeedRecord]) -> None:
         """Begin control feeds with their checkpoints, if the store still holds the blocks of all of them."""

@@ -33,6 +33,7 @@ class PartyAnswers(ControlBlocks):
     known_feeds: KnownFeeds
     _authority: Authority
     _acts: list[Act]
+    _inherits: bool  # may have a parent; a parent has none itself
     _aside: int  # acts that were known, and are set aside
     checkpoints: Checkpoints
     _voids: tuple[PartyState, tuple[Void, ...]] | None = None  # those at a state, if somebody has asked
@@ -126,6 +127,11 @@ class PartyAnswers(ControlBlocks):
     def is_crowded(self) -> bool:
         """True if it matters which feeds have ended in final epochs: some device or identity has many."""
         return self._authority.budgets.crowded
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if a party has neither a parent nor, here, a child that looks at its acts."""
+        return self._inherits and self.parent is None
 
     @property
     def is_unforked(self) -> bool:

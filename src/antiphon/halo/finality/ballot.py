@@ -23,6 +23,7 @@ from typing import NamedTuple
 from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
 
@@ -124,12 +125,9 @@ class Ballot:
                 return
             path.declared.add(claim.term)
             self._own[device].declared.add(claim.term)
-            if not counts:
-                return
         if not counts:
-            wrong = f"its device is no attester of epoch {self.config.number}"
-            self.void[act] = because(Reason.EPOCH_ATTESTER, wrong)
-        elif isinstance(claim, EpochEndorsement):
+            return
+        if isinstance(claim, EpochEndorsement):
             self.void[act] = self._endorse(device, act, claim, path)
             if not self.void[act]:
                 path.promised = claim.term
@@ -140,7 +138,6 @@ class Ballot:
         """Count a credential that another device repeats as its signer's."""
         claim = act.claim
         if not isinstance(claim, EpochGenesis | EpochAttestation):
-            self.void[act] = because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
             return
         if self.config.feed:  # whether that feed names attesters before this, only the feed itself can tell
             return
@@ -240,6 +237,20 @@ class Ballot:
         another = max((term for term, cid in endorsers.values() if cid and cid != snapshot), default=-1)
         without = sum(cid != snapshot or term < another for term, cid in endorsers.values())
         return len(self.config.attesters) - without
+
+
+def uncounted(act: Act, device: bytes | None, config: EpochConfig) -> str:
+    """Return why a vote does not count, whatever else is said about its number; "" if it may, for whoever signed it."""
+    if device is None:
+        return because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
+    if expired(act):
+        return because(Reason.ACT_EXPIRED, "it had expired when it was written")
+    if device not in act.signers:
+        copy = isinstance(act.claim, EpochGenesis | EpochAttestation)
+        return "" if copy else because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
+    if device in config.attesters or not isinstance(act.claim, EpochAttestation | EpochEndorsement):
+        return ""
+    return because(Reason.EPOCH_ATTESTER, f"its device is no attester of epoch {config.number}")
 
 
 def _contradicts(text: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from antiphon.core.reasons import Reason, because
-from antiphon.halo.acts.act import Act, Void
+from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
@@ -23,7 +23,7 @@ from antiphon.halo.credentials.claims import (
     Policy,
     Position,
 )
-from antiphon.halo.finality.ballot import NO_FORKS, Ballot, Choice, Lengths, Own, by_feed
+from antiphon.halo.finality.ballot import NO_FORKS, Ballot, Choice, Lengths, Own, by_feed, uncounted
 from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, folded
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
@@ -40,7 +40,6 @@ class EpochChain:
     party: bytes
     final: tuple[FinalEpoch, ...]  # numbers 1, 2, 3 …
     open: OpenNumber
-    refused: tuple[Void, ...]  # geneses and votes that do not count, by stamp
     votes: tuple[tuple[bytes, ...], ...]  # for each final epoch: the devices that have attested its snapshot
     conflict: str = ""  # more attesters have lied than the policy allows for
     reasons: Mapping[bytes, str] = field(compare=False, repr=False, kw_only=True)  # by block: branches share stamps
@@ -57,7 +56,21 @@ class EpochChain:
 
     def reason(self, act: Act) -> str:
         """Return why an act does not count; "" if it does."""
-        return self.reasons.get(act.hash, "")
+        return self.reasons.get(act.hash) or self._uncounted(act)
+
+    def electorate(self, number: int) -> EpochConfig | None:
+        """Return who decides on a number; None if the one before it is not final."""
+        return (*self.decided, self.open.config)[number - 1] if number <= self.open.number else None
+
+    def _uncounted(self, act: Act) -> str:
+        """Return why a vote counts for nobody. Those that are set aside are not among the acts of the chain."""
+        claim = act.claim
+        if not isinstance(claim, EpochAttestation | EpochEndorsement):
+            return ""
+        config = self.electorate(claim.number)
+        if config is None:
+            return _early(claim.number, self.open.number)
+        return uncounted(act, self.feeds.get(act.stamp.feed), config)
 
     def differs(self, number: int, snapshot: bytes) -> bool:
         """True if another snapshot than this one is final for a number: only if attesters have lied."""
@@ -141,14 +154,11 @@ class _Fold:
             self._refuse(proposal.act, proposal.reason)
         for number in [number for number in self._numbers if number > config.number]:
             for act in self._numbers[number]:
-                early = f"it is about epoch {number}, but epoch {config.number} is not final yet"
-                self._refuse(act, because(Reason.EPOCH_EARLY, early))
-        refused = tuple(sorted(Void(act.stamp, reason) for act, reason in self._void.items()))
+                self._refuse(act, _early(number, config.number))
         return EpochChain(
             self._party,
             tuple(final),
             opened,
-            refused,
             tuple(votes),
             "; ".join(conflicts),
             reasons={act.hash: reason for act, reason in self._void.items()},
@@ -171,10 +181,7 @@ class _Fold:
     def _ballot(self, config: EpochConfig) -> Ballot:
         known = [act for act in self._numbers.get(config.number, ()) if act.stamp.feed in self._devices]
         for act in self._numbers.get(config.number, ()):
-            if act.stamp.feed not in self._devices:
-                self._refuse(act, because(Reason.NO_ADMISSION, "its feed does not begin with its own admission"))
-            elif expired(act):
-                self._refuse(act, because(Reason.ACT_EXPIRED, "it had expired when it was written"))
+            self._refuse(act, uncounted(act, self._devices.get(act.stamp.feed), config))
         ballot = Ballot(config, by_feed((act for act in known if not expired(act)), self._forked), self._devices)
         for act in known:
             self._refuse(act, ballot.void.get(act, ""))
@@ -286,6 +293,10 @@ def _sees_control(act: Act, claim: EpochGenesis, previous: FinalEpoch | None) ->
         seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
         for feed, seq in chain(claim.control.items(), previous.control.items() if previous else ())
     )
+
+
+def _early(number: int, opened: int) -> str:
+    return because(Reason.EPOCH_EARLY, f"it is about epoch {number}, but epoch {opened} is not final yet")
 
 
 def _unfit(text: str) -> str:

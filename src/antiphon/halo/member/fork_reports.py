@@ -84,10 +84,10 @@ def _votes(member: Membership) -> list[Act]:
     past: dict[bytes, Act] = {}
     told: set[bytes] = set()
     for act in machine.acts():
-        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted:
+        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted and _counts(act, chain):
             if act.stamp.seq < machine.common(act.stamp.feed):
                 told.add(act.digest)
-            elif _counts(act, chain):
+            else:
                 past.setdefault(act.digest, act)
     return [act for digest, act in sorted(past.items()) if digest not in told]
 

@@ -1,0 +1,206 @@
+"""Votes that count for nobody are set aside. They are found again when an attester of their number has signed them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.attacks.work import calls
+from tests.budget import budget
+from tests.halo.control.test_checkpoints import (
+    ForkedHostile,
+    Hostile,
+    answers,
+    check_answers,
+    check_forked_answers,
+    checkpoints_of,
+    declare,
+    setting_aside,
+)
+from tests.halo.test_convergence import Script, Step, shuffled
+
+from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Entry
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, Policy
+from antiphon.testing.parties import Actor, pair_of
+
+
+class Voters(Hostile):
+    """The same, and everybody votes: attesters and others, by themselves, for each other, too early, or expired.
+
+    Who the attesters of the first epoch are is found out late, and changes with the epochs.
+    """
+
+    def play(self, step: Step) -> None:
+        actor = self.actors[step.actor % len(self.actors)]
+        if step.action % 3 or not actor.written:
+            super().play(step)
+        elif step.number % 8 == 0:
+            alice = self.actors[0]
+            alice.hear(*self.actors)
+            some = sorted({bytes(one.device.key) for one in self.actors[step.other % 3 :: 1 + step.other % 2]})
+            alice.write(Policy(attesters=tuple(some), liars=step.number % 3 == 0))
+        else:
+            if step.number % 3:
+                actor.hear(*self.actors)
+            for number in range(1 + step.other % 4):
+                vote(actor, self.actors[(step.other + number) % len(self.actors)], step.number + number)
+
+
+class ForkedVoters(ForkedHostile, Voters):
+    """The same, until Bob signs two histories; then those of one half vote on its epochs."""
+
+    def apart(self, step: Step) -> None:
+        super().apart(step)
+        actor = self.actors[step.other % len(self.actors)]
+        if step.action % 2 and actor.written and actor is not self.one:
+            vote(actor, self.actors[step.actor % len(self.actors)], step.number)
+
+
+def vote(actor: Actor, other: Actor, number: int) -> None:
+    """Vote on a proposal, or on what nobody has declared; with one's own key, or those of others."""
+    opened = actor.machine.epochs().open
+    about = opened.number + (0, 0, 0, 1, 2)[number % 5]
+    claim: EpochAttestation | EpochEndorsement = attestation(about, number % 2)
+    if number % 3 and opened.proposals:
+        found = opened.proposals[number % len(opened.proposals)]
+        claim = EpochAttestation(found.genesis.term, found.genesis.number, found.genesis.snapshot, found.digest)
+    elif number % 4 == 1:
+        claim = EpochEndorsement(about, 1 + number % 2, other.device.key)
+    if number % 7 < 4:
+        actor.write(claim, [other.device] if number % 7 == 3 else [], expires_ms=int(number % 11 == 0))
+    else:
+        copied(actor, claim, [other.device] if number % 7 < 6 else [other.device, pair_of("nobody")])
+
+
+def copied(
+    actor: Actor,
+    claim: EpochAttestation | EpochEndorsement,
+    pairs: Sequence[KeyPair],
+    seen: Sequence[Entry] | None = None,
+) -> None:
+    """Write what others have signed."""
+    actor.write_signed(credential.sign(actor.party, claim, pairs, nonce=len(actor.written).to_bytes(12, "big")), seen)
+
+
+def attestation(number: int, choice: int = 0) -> EpochAttestation:
+    return EpochAttestation(0, number, bytes(Cid.of(choice.to_bytes(4, "big"), DAG_CBOR)), bytes(32))
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(40, 2000), deadline=None)
+@given(st.integers(0, 2**32))
+def test_votes_that_are_set_aside_change_no_answer(seed: int) -> None:
+    check_answers(Voters, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(20, 1000), deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_forks_find_votes_that_were_set_aside(seed: int, small: bool) -> None:
+    check_forked_answers(ForkedVoters, seed, small=small)
+
+
+def aside(script: Script) -> PartyMachine:
+    """A machine that has received everything, and has set aside what gives nobody anything."""
+    machine = setting_aside(script, script.rehearsal.blocks())
+    for blocks in script.rehearsal.blocks().values():
+        machine.add(blocks)
+    machine.set_aside(1)
+    return machine
+
+
+def plain(script: Script) -> PartyMachine:
+    return script.rehearsal.machine(shuffled(script.rehearsal, random.Random(1)))
+
+
+def work_of_voting(count: int) -> tuple[int, int]:
+    """Return the work of opening a party with idle votes, and that of a policy."""
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    alice.hear(*script.actors)
+    for number in range(count):
+        dave.write(attestation(1 + number % 3, number))
+        copied(dave, attestation(1, number), [bob.device, pair_of("nobody")])
+    machine = aside(script)
+    assert machine.checkpoints.count == 2 * count
+    saved, feeds = checkpoints_of(machine), script.rehearsal.blocks()
+    resumed: list[PartyMachine] = []
+    opening = calls(lambda: resumed.append(setting_aside(script, feeds, saved)))
+    alice.write(Policy(attesters=(alice.device.key,)))
+    resumed[0].add(alice.written[-1:])
+    later = calls(resumed[0].epochs)
+    assert resumed[0].checkpoints.count == 2 * count
+    return opening, later
+
+
+def test_a_later_policy_and_a_later_opening_do_nothing_for_votes_of_no_attester() -> None:
+    """Each was read and counted again: 10 MB of them took 182 times as long to open, and 261 times for a policy."""
+    few, many = work_of_voting(100), work_of_voting(200)
+    assert many[0] <= few[0] + 50
+    assert many[1] <= few[1] + 50
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_vote_counts_when_the_founder_names_its_signer_an_attester_later(copies: bool) -> None:
+    """The first policy fixes who decides on the first epoch; votes that are older count, too."""
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    alice.write(Policy(attesters=tuple(sorted((alice.device.key, bob.device.key)))))
+    first = alice.written[-1]
+    alice.hear(*script.actors)
+    declare(alice)
+    dave.hear(alice)
+    [proposal] = alice.machine.epochs().open.proposals
+    claim = EpochAttestation(0, 1, proposal.genesis.snapshot, proposal.digest)
+    if copies:
+        copied(dave, claim, [pair_of("nobody"), bob.device], seen=[])
+    else:
+        bob.write(claim, seen=[])
+    feeds = script.rehearsal.blocks()
+    machine = setting_aside(script, feeds)
+    for feed, blocks in feeds.items():
+        machine.add(blocks[: first.seq] if feed == alice.control.key else blocks)
+    machine.set_aside(1)
+    assert machine.checkpoints.count == 1
+    machine.add(alice.written[first.seq :])
+    assert len(machine.epochs().final) == 1
+    assert answers(script, machine) == answers(script, plain(script))
+
+
+def test_early_votes_wait_until_their_number_opens() -> None:
+    script = Script()
+    alice, bob = script.actors[:2]
+    alice.write(Policy(attesters=(alice.device.key,)))
+    alice.hear(*script.actors)
+    declare(alice)
+    alice.write(Policy(attesters=(bob.device.key,)))
+    bob.hear(alice)
+    bob.write(attestation(3))
+    bob.write(attestation(4))
+    machine = aside(script)
+    assert (len(machine.epochs().final), machine.checkpoints.count) == (1, 2)
+    alice.hear(*script.actors)
+    declare(alice)
+    machine.add(alice.written[machine.length(alice.control.key) :])
+    assert (len(machine.epochs().final), machine.epochs().open.number) == (2, 3)
+    assert machine.epochs().ballot.attested, "it was read again"
+    assert answers(script, machine) == answers(script, plain(script))
+
+
+def test_a_vote_that_may_count_stays() -> None:
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    alice.write(Policy(attesters=(alice.device.key, bob.device.key)))
+    for number in range(3):
+        bob.write(attestation(1, number))
+        copied(dave, attestation(1, number), [bob.device])
+    bob.write(EpochEndorsement(1, 1, dave.device.key))
+    dave.write(EpochEndorsement(1, 1, dave.device.key))
+    copied(dave, EpochEndorsement(1, 1, dave.device.key), [bob.device])
+    assert aside(script).checkpoints.count == 2
