@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import os
 import random
 import re
@@ -154,16 +155,25 @@ class Workshop:
             return (late.stdout or b"").decode(errors="replace")
         return _SPINNER.sub("", done.stdout + done.stderr)
 
-    def generate(self) -> dict[str, str]:
-        """Write all mutants, run the tests unchanged, and return the module of each mutant that a test reaches."""
+    def generate(self, tests_seconds: float) -> dict[str, str]:
+        """Write all mutants and run the tests unchanged. Return the module of each mutant that may be drawn: tests
+        reach it, and take less than so long together.
+        """
         output = self.mutmut("run", "--max-children", self.processes, NOTHING)
         kept = self.folder / "mutants" / "mutmut-stats.json"
         if not kept.exists():
             raise SystemExit(f"antiphon: the tests fail before anything is mutated:\n{output[-6000:]}")
-        reached = {
-            name for name, tests in json.loads(kept.read_text())["tests_by_mangled_function_name"].items() if tests
+        stats = json.loads(kept.read_text())
+        seconds = {
+            function: sum(stats["duration_by_test"][test] for test in tests)
+            for function, tests in stats["tests_by_mangled_function_name"].items()
+            if tests
         }
-        return {name: path for name, path, _ in self.results() if name.rpartition("__mutmut_")[0] in reached}
+        return {
+            name: path
+            for name, path, _ in self.results()
+            if seconds.get(name.rpartition("__mutmut_")[0], math.inf) < tests_seconds
+        }
 
     def results(self) -> Iterator[tuple[str, str, int | None]]:
         """Yield the name, the module and the exit code of each mutant; the code is None if it was not tried."""
@@ -188,7 +198,7 @@ def try_room(root: Path, room: str, options: argparse.Namespace) -> list[Mutant]
     reasons = judged(root)
     with tempfile.TemporaryDirectory(prefix="antiphon-mutants-") as folder:
         workshop = Workshop(root, Path(folder), room, options.processes)
-        modules = workshop.generate()
+        modules = workshop.generate(options.tests_seconds)
         drawn: dict[str, tuple[str, str, str]] = {}
         for name in shuffled({name: weight_of(path, derived) for name, path in modules.items()}, chance):
             if len(drawn) == options.count:
@@ -226,6 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--room", action="append", help="such as party/epochs; all of them if not given")
     parser.add_argument("--count", type=int, default=20, help="mutants of each room")
     parser.add_argument("--seconds", type=float, default=1800, help="for the mutants of each room, after its tests ran")
+    parser.add_argument("--tests-seconds", type=float, default=math.inf, help="skip mutants whose tests take longer")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--first-seed", type=int, default=int(os.environ.get("ANTIPHON_FIRST_SEED", "0")))
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "mutants", help="report.txt and report.json")

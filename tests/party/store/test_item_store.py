@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.party.store.forged_sums import forge_sums, spoil
 
-from antiphon.core.errors import BadEncoding, InvalidInput, StoreError
+from antiphon.core.errors import BadEncoding, DiskFull, InvalidInput, StoreError
 from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Refused, Save, Void
@@ -23,6 +23,7 @@ from antiphon.party.store.item_store import (
     delete_file,
     encode_lane,
 )
+from antiphon.query.index.index import ItemIndex
 
 PARTY, OTHER = b"p" * 32, b"o" * 32
 FEED = b"f" * 32
@@ -121,6 +122,34 @@ def test_what_sqlite_refuses_is_an_error_of_ours(store: ItemStore) -> None:
     with pytest.raises(StoreError, match=r"the item store at .*items\.db cannot be written"):
         put(store, Save(postings=[(A, _runs([Posting(1, 0, 1)])), (A, _runs([Posting(1, 1, 2)]))]))
     assert store.postings(A) == []
+
+
+def test_a_full_disk_is_named(store: ItemStore) -> None:
+    """Given a file that may not grow, as on a full disk, when a save needs more room, then the error says so."""
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(DiskFull, match="no space is left on the disk"):
+        put(store, Save(rows=[ItemRow(A, b"large" * 10_000, "m/a", 1)]))
+    assert store.load([A]) == {}
+
+
+def test_an_index_is_current_until_a_save_without_it(path: Path) -> None:
+    """Given a store with an index, when it is opened again, then the index is current and is not made anew; but it is,
+    and with `only_known` it is not attached, once a save has passed it by.
+    """
+    with closing(ItemStore(path, PARTY)) as store:
+        assert not store.attach(ItemIndex, only_known=True)
+        assert store.index is None
+        assert not store.attach(ItemIndex)
+        put(store, Save(rows=[ItemRow(A, b"state of a", "m/a", 1)]))
+    with closing(ItemStore(path, PARTY)) as store:
+        assert store.attach(ItemIndex, only_known=True)
+        assert store.index is not None
+    with closing(ItemStore(path, PARTY)) as store:
+        put(store, Save(rows=[ItemRow(B, b"state of b", "m/b", 1)]))
+        assert not store.attach(ItemIndex, only_known=True)
+        assert store.index is None
+        assert not store.attach(ItemIndex)
 
 
 def test_a_forgotten_item_is_gone_at_once_and_after_the_next_transaction_for_good(store: ItemStore) -> None:
