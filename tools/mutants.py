@@ -35,6 +35,7 @@ PACKAGES = ("halo", "party", "snapshot")
 JUDGED = Path("tools/mutants.toml")
 TABLE = Path("docs/design/derived-state.md")
 WEIGHT = 3  # of a module that keeps derived state
+DRAWN_PER_MUTANT = 3  # many are not tried: they change texts, or are judged
 NOT_COPIED = (".git", ".venv", "node_modules", "build", "dist", "mutants", ".hypothesis", ".*_cache", "__pycache__")
 _SPINNER = re.compile(r"^[\u2800-\u28ff] .*[\r\n]", re.MULTILINE)
 NOTHING = "no mutant has this name"
@@ -144,9 +145,9 @@ class Workshop:
         mutated.mkdir(parents=True)  # Python remembers that a folder on its path was not there when it started
         self.environment = kept | {"ANTIPHON_MUTANTS": "1", "ANTIPHON_TEST_DATA": data, "PYTHONPATH": str(mutated)}
 
-    def mutmut(self, *arguments: str, seconds: float | None = None) -> str:
-        """Run mutmut, for so long at most, and return what it printed."""
-        command = [sys.executable, "-m", "mutmut", *arguments]
+    def run(self, *arguments: str, seconds: float | None = None) -> str:
+        """Run Python in the copy, for so long at most, and return what it printed."""
+        command = [sys.executable, *arguments]
         try:
             done = subprocess.run(
                 command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=seconds
@@ -159,7 +160,7 @@ class Workshop:
         """Write all mutants and run the tests unchanged. Return the module of each mutant that may be drawn: tests
         reach it, and take less than so long together.
         """
-        output = self.mutmut("run", "--max-children", self.processes, NOTHING)
+        output = self.run("-m", "mutmut", "run", "--max-children", self.processes, NOTHING)
         kept = self.folder / "mutants" / "mutmut-stats.json"
         if not kept.exists():
             raise SystemExit(f"antiphon: the tests fail before anything is mutated:\n{output[-6000:]}")
@@ -182,13 +183,16 @@ class Workshop:
             for name, code in json.loads(meta.read_text())["exit_code_by_key"].items():
                 yield name, path, code
 
-    def diff(self, name: str) -> str:
-        """Return the change that a mutant makes."""
-        return self.mutmut("show", name).partition("\n")[2].strip()
+    def diffs(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the changes that mutants make. `mutmut show` would start a process for each."""
+        program = "from mutmut.__main__ import show\nfor name in __import__('sys').argv[1:]: show.callback(name)"
+        shown = self.run("-c", program, *names)
+        parts = re.split(r"^# (\S+): [\w ]+\n", shown, flags=re.MULTILINE)
+        return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
 
     def play(self, names: Sequence[str], seconds: float) -> None:
         """Try these mutants, for so long at most; results() has what became of each."""
-        self.mutmut("run", "--max-children", self.processes, *names, seconds=seconds)
+        self.run("-m", "mutmut", "run", "--max-children", self.processes, *names, seconds=seconds)
 
 
 def try_room(root: Path, room: str, options: argparse.Namespace) -> list[Mutant]:
@@ -199,14 +203,14 @@ def try_room(root: Path, room: str, options: argparse.Namespace) -> list[Mutant]
     with tempfile.TemporaryDirectory(prefix="antiphon-mutants-") as folder:
         workshop = Workshop(root, Path(folder), room, options.processes)
         modules = workshop.generate(options.tests_seconds)
-        drawn: dict[str, tuple[str, str, str]] = {}
-        for name in shuffled({name: weight_of(path, derived) for name, path in modules.items()}, chance):
-            if len(drawn) == options.count:
-                break
-            diff = workshop.diff(name)
-            was, becomes = changed(diff)
-            if not only_texts(was, becomes) and (modules[name], was, becomes) not in reasons:
-                drawn[name] = was, becomes, diff
+        order = shuffled({name: weight_of(path, derived) for name, path in modules.items()}, chance)
+        diffs = workshop.diffs(order[: options.count * DRAWN_PER_MUTANT])
+        drawn = {
+            name: (*changed(diff), diff)
+            for name, diff in diffs.items()
+            if not only_texts(*changed(diff)) and (modules[name], *changed(diff)) not in reasons
+        }
+        drawn = dict(list(drawn.items())[: options.count])
         if drawn:
             workshop.play(sorted(drawn), options.seconds)
         return [
