@@ -224,7 +224,9 @@ def test_a_file_that_changes_under_its_reader_is_damaged(tmp_path: Path) -> None
     cids = [blobs.put(bytes([number]) * 100_000) for number in range(2)]
     with path.open("wb") as stream:
         write_car(stream, cids[:1], cids, blobs)
-    with CarFile.open(path) as file:
+    done: list[int] = []
+    with CarFile.open(path, done.append) as file:
+        assert (len(done), done[-1]) == (2, path.stat().st_size)
         path.write_bytes(path.read_bytes()[:150_000])
         assert file.get(cids[0]) == blobs.get(cids[0])
         with pytest.raises(DamagedBlob) as caught:

@@ -64,6 +64,7 @@ def test_large_content_is_nested_and_shares_all_but_a_path() -> None:
     root = content.root_of(before, blobs)
     assert root.level > 0
     assert content.read(before, blobs, rule=TINY) == BYTES
+    assert set(walk(before, blobs)) == set(blobs)  # also below the last node of a level, which may end early
 
     count = len(blobs)
     for at in (0, 100_000, len(BYTES)):
@@ -165,6 +166,8 @@ def test_a_node_that_ends_too_early_or_too_late_is_refused() -> None:
     early = ContentNode(0, (raw, raw))
     root = ContentNode(1, ((put(blobs, early), 200), (put(blobs, early), 200)))
     check_refused(put(blobs, root), blobs, "does not end it")
+    with pytest.raises(BadEncoding, match="does not end it"):
+        list(walk(put(blobs, root), blobs))
     check_refused(put(blobs, ContentNode(0, (raw,))), blobs, "single link")
 
 
