@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, Party, Store, sync
+from antiphon import InvalidInput, Party, Role, Store, sync
 from antiphon.api.key_text import to_text
 from antiphon.core.errors import (
     KeyStoreError,
@@ -21,7 +22,7 @@ from antiphon.core.errors import (
     UnknownParty,
     WrongPassphrase,
 )
-from antiphon.halo import new_device
+from antiphon.halo import new_device, recover_identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.keys.key_store import KeyStore
 
@@ -144,6 +145,26 @@ def test_a_party_that_is_not_held_is_unknown(bob: Store, party: Party) -> None:
     with pytest.raises(UnknownParty, match="join it with an invitation"):
         bob.party(party.key)
     assert list(bob) == []
+
+
+@pytest.mark.parametrize("form", [bytes, bytes.hex])
+def test_a_new_device_of_a_member_joins_with_the_key_of_the_party(
+    form: Callable[[bytes], bytes | str], ada: Store, bob: Store, party: Party, tmp_path: Path
+) -> None:
+    """Whoever has lost a home has the recovery phrase, and perhaps nobody who may invite."""
+    bob.join(party.invite(bob.me, Role.READER))
+    party.object({"n": 1}, type="note")
+    sync(ada, bob)
+    keys = KeyStore.create(tmp_path / "new" / "keys", protection=Protection.UNPROTECTED)
+    new_device(keys, "new", recover_identity(keys, ada.recovery_phrase, "Ada").key)
+    with antiphon.open(tmp_path / "new") as new:
+        sync(new, bob)
+        assert new.parties() == ()
+        new.join(form(bytes(party.key)))
+        sync(new, bob)
+        new.party(bytes(party.key)).object({"n": 2}, type="note")
+        sync(new, bob)
+    assert bob.party(bytes(party.key)).count(type="note") == 2
 
 
 def test_a_party_that_was_joined_waits_for_its_blocks(ada: Store, bob: Store, party: Party) -> None:

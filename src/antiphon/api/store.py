@@ -240,10 +240,11 @@ class Store:
             add_child_reference(parent, party, name)
         return party
 
-    def join(self, invitation: Invitation | str) -> None:
+    def join(self, invitation: Invitation | bytes | str) -> None:
         """Join a party with an invitation, or with its text.
 
-        The party can be opened with `party` once its first blocks have arrived, for example with `sync`.
+        A new device of somebody who is a member already needs no invitation: the key of the party, or its text, will
+        do. The party can be opened with `party` once its first blocks have arrived, for example with `sync`.
 
         >>> import antiphon
         >>> ada, bob = (antiphon.open(name, unprotected=True) for name in ("ada", "bob"))
@@ -254,6 +255,10 @@ class Store:
         ...     bob.party("Book club").name
         'Book club'
         """
+        key = from_any_text(invitation) if isinstance(invitation, str) else invitation
+        if isinstance(key, bytes):
+            self.manager.subscribe(PublicKey(key))
+            return
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")

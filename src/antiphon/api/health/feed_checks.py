@@ -19,7 +19,7 @@ Tick = Callable[[str, int, int], None]  # the step, how much of it is done, and 
 _FEEDS_FILE, _BLOBS_FILE = f"{FEEDS}/{DATA}", f"{BLOBS}/{DATA}"
 _FEEDS_LOST = (
     "Put a copy of the folder back: this device then opens new feeds. Without one, begin a new home with the recovery "
-    "phrase of the identity, and sync: members have the feeds"
+    "phrase of the identity, join your parties, and sync: members have the feeds"
 )
 _BLOBS_LOST = "Put a copy of the folder back, or begin an empty one (antiphon.snapshot.BlobStore.open), and sync"
 _CODES = {

@@ -19,7 +19,9 @@ from antiphon.party.store.item_check import item_store_fault
 from antiphon.party.store.meta_store import MetaStore
 
 _SQLITE = b"SQLite format 3\0"  # the first bytes of its files
-_KEYS_LOST = "Put a copy of it back; or begin a new home with the recovery phrase of the identity, and sync"
+_KEYS_LOST = (
+    "Put a copy of it back; or begin a new home with the recovery phrase of the identity, join your parties, and sync"
+)
 
 _UNREADABLE = "Check it again as a user that may read and write it; if that does not help, check the disk"
 

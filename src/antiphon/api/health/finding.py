@@ -66,7 +66,8 @@ _STEPS: dict[FindingCode, tuple[Remedy, str]] = {
     FindingCode.BLOB: (Remedy.PEER, _FETCH),
     FindingCode.KEYS_DAMAGED: (
         Remedy.COPY,
-        "Put a copy of it back; or begin a new home with the recovery phrase of the identity, and sync",
+        "Put a copy of it back; or begin a new home with the recovery phrase of the identity, join your parties, and "
+        "sync",
     ),
     FindingCode.KEYS_LACKING: (Remedy.NOTHING, "This device opens a new feed when it writes"),
     FindingCode.METADATA_DAMAGED: (

@@ -26,7 +26,7 @@ def need_keys(home: Path) -> None:
         raise _missing(
             home / KEYS,
             "the private keys of this home are missing. Put a copy of the file back; or begin a new home with the "
-            "recovery phrase of the identity, and sync. No new identity is made here",
+            "recovery phrase of the identity, join your parties, and sync. No new identity is made here",
         )
 
 
@@ -36,7 +36,7 @@ def need_feeds(home: Path, keys: KeyStore) -> None:
         raise _missing(
             home / FEEDS / DATA,
             "the feeds of this home are missing. Put a copy of the folder back: this device then opens new feeds; or "
-            "begin a new home with the recovery phrase of the identity, and sync",
+            "begin a new home with the recovery phrase of the identity, join your parties, and sync",
         )
 
 
@@ -49,7 +49,8 @@ def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
         raise _missing(
             home / KEYS,
             "these are the keys of another home: no feed that is written here has its key among them. Put a copy of "
-            "the right file back; or begin a new home with the recovery phrase of the identity, and sync",
+            "the right file back; or begin a new home with the recovery phrase of the identity, join your parties, and "
+            "sync",
         )
     if not _has(home / METADATA):
         raise _missing(
