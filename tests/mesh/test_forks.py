@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import device, member, note, pen, same
-from tests.party.forked import Forked
+from tests.party.forked import Forked, pruned
 
 from antiphon.core.errors import BadEncoding
 from antiphon.feed.chain import Head
@@ -105,26 +105,6 @@ def test_who_holds_a_fault_finds_out_that_others_were_shown_something_else(peers
     Wire(peers).run()
     assert alice.snapshots() == carol.snapshots()
     assert alice.party.timeframe == carol.party.timeframe
-
-
-def pruned(peers: Peers, *, longer: int, refers: bool, goes_on: bool) -> Forked:
-    """Alice, who attests, makes an epoch on her branch and prunes it before she meets Carol, who holds the other."""
-    case = Forked(peers, longer=longer)
-    for number in range(longer // 2):  # so that the last blocks of the epoch do not follow the same one
-        case.item.edit("set", "title", f"{number} for Alice")
-    case.item.edit("set", "title", "for Alice")
-    peers.all.append(case.mallory)
-    peers.pass_on(case.mallory, case.alice)
-    if refers:
-        note(case.alice, "she has seen one branch")
-    note(case.carol, "she has seen the other")
-    case.alice.epochs.declare()
-    assert case.alice.epochs.prune()
-    if goes_on:
-        case.item.edit("set", "subject", "behind the epoch")
-        peers.pass_on(case.mallory, case.alice)
-    peers.all.remove(case.mallory)
-    return case
 
 
 @pytest.mark.slow

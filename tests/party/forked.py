@@ -83,3 +83,23 @@ class Forked:
 
     def known(self) -> bool:
         return all(member(peer).machine.authority.fork_ends.get(self.feed) for peer in (self.alice, self.carol))
+
+
+def pruned(peers: Peers, *, longer: int, refers: bool, goes_on: bool) -> Forked:
+    """Alice, who attests, makes an epoch on her branch and prunes it before she meets Carol, who holds the other."""
+    case = Forked(peers, longer=longer)
+    for number in range(longer // 2):  # so that the last blocks of the epoch do not follow the same one
+        case.item.edit("set", "title", f"{number} for Alice")
+    case.item.edit("set", "title", "for Alice")
+    peers.all.append(case.mallory)
+    peers.pass_on(case.mallory, case.alice)
+    if refers:
+        note(case.alice, "she has seen one branch")
+    note(case.carol, "she has seen the other")
+    case.alice.epochs.declare()
+    assert case.alice.epochs.prune()
+    if goes_on:
+        case.item.edit("set", "subject", "behind the epoch")
+        peers.pass_on(case.mallory, case.alice)
+    peers.all.remove(case.mallory)
+    return case
