@@ -36,6 +36,7 @@ from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import PATIENT_TERMS
+from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -409,3 +410,43 @@ def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(pe
     assert member(carol).open_data_feed().feed != feed
     peers.sync()
     assert alice.party.item(again.id).value["title"] == "in a new feed"
+
+
+@pytest.mark.parametrize(("taken", "left"), [(1, 2), (1, 1), (3, 1)], ids=["longer", "as long", "shorter"])
+def test_blocks_of_another_branch_than_the_epoch_holds_are_shown_from_the_store(
+    peers: Peers, alice: Peer, bob: Peer, taken: int, left: int
+) -> None:
+    """Bob has seen what he holds of Mallory's feed, and Alice's epoch takes another branch, which she prunes.
+
+    So nobody can prove the fork. What Bob holds is no history any more, but his messages have seen it (seed 100002935).
+    """
+    mallory = peers.add("mallory")
+    item = note(mallory, "common")
+    peers.sync()
+    feed = bytes(member(mallory).open_data_feed().feed)
+    alice.take(pen(mallory).extend([change(mallory, item.id, "title", f"for Alice {n}") for n in range(taken)]))
+    for number in range(8):
+        note(bob, f"for a greater lamport {number}")
+    peers.pass_on(bob, mallory)
+    for number in range(left):
+        item.edit("set", "title", f"for Bob {number}")
+    peers.pass_on(mallory, bob)
+    seen = note(bob, "has seen it")
+    alice.epochs.declare()
+    alice.epochs.prune()
+    bob.take([span for span in alice.ranges(bob.lengths()) if span.feed != feed])
+    bob.blobs.put_all((cid, alice.blobs.get(cid)) for cid in held(alice))
+    bob.rebuild()
+
+    assert bob.epochs.number == 1
+    assert bob.party.item(seen.id).value == {"title": "has seen it"}
+    bob.epochs.prune()
+    bob.rebuild()
+    assert bob.party.item(seen.id).value == {"title": "has seen it"}, "he keeps what he has seen"
+    assert [blocked for blocked in bob.party.status().blocked if blocked.feed != feed] == []
+    note(bob, "he can write")
+    plan = Planner("", bob.store, bob.blobs, bob.party.key).plan()
+    assert {lane.feed: lane.position - 1 for lane in plan.lanes if lane.position} == dict(bob.party.timeframe)
+    alice.store.ingest_branch(list(bob.store.spans(feed)))
+    alice.take(bob.ranges(alice.lengths()))
+    same(alice, bob)

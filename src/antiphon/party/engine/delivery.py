@@ -115,7 +115,26 @@ class Delivery:
 
     def _end(self, record: FeedRecord) -> int:
         """Return where the history of a feed ends: blocks that are held beyond it are on a branch."""
+        if self.parts_from_base(record):
+            return 0
         return min(record.valid_length, self._ends.get(record.feed, NO_END))
+
+    def parts_from_base(self, record: FeedRecord) -> bool:
+        """True if the held blocks of a feed are another branch than the one that the base has taken."""
+        lane = self.lanes.get(record.feed)
+        if lane is None or lane.state.position != lane.state.base:
+            return False
+        state, base = lane.state, lane.state.base
+        if not base or record.start > base:
+            return False
+        if record.length <= base:  # a block inside the cut matters only if it is above the cut's lamport (rule 2′)
+            return record.lamport > state.base_lamport
+        if record.start == base:
+            return record.start_hash != state.hash
+        with suppress(CorruptBlock):
+            (last,) = self._store.held(record.feed, base - 1, base)
+            return last.hash_at(base - 1) != state.hash
+        return False
 
     def _fetch(self, entry: Entry) -> list[Span]:
         """Read the branch block that an entry names. Branches of control are a matter of the authority alone."""
@@ -128,12 +147,17 @@ class Delivery:
         if start <= seq < record.length:
             with suppress(CorruptBlock):  # as good as missing
                 held = list(self._store.held(feed, max(start, seq - FETCHED_BLOCKS), seq + 1))
-                found = held if held[-1].hash_at(seq) == entry.hash else []
+                found = held if held[-1].hash_at(seq) == entry.hash and self._matters(held[-1], seq) else []
         if not found and record.branches:
             with suppress(CorruptBlock):
                 span = self._store.branch_with(feed, seq, entry.hash)
                 found = [] if span is None else [span]
         return [span for span in found if not begins_control(span)]
+
+    def _matters(self, span: Span, seq: int) -> bool:
+        """True unless a block is inside the cut and not above its lamport: then nobody asks whether it is shown."""
+        state = self.lanes[span.feed].state
+        return seq >= state.base or int(span.columns["lamport"][seq - span.first]) > state.base_lamport
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def prune(party: PartyProcessor, base: EpochBase, cut: Mapping[bytes, int]) -> int:
-    """Drop the messages before a cut, and return how many. The cut is that of `base`, or of an earlier epoch."""
+    """Drop the messages before a cut, and return how many. The cut is that of `base`, or of an earlier epoch.
+
+    Blocks of another branch than the base has taken stay: messages that are held have seen them (rule 23).
+    """
     with party.locked() as engine:
         ready = None if engine.scope.ready_items is None else frozenset(engine.scope.ready_items)
     missing = base.missing(ready)
@@ -28,7 +31,9 @@ def prune(party: PartyProcessor, base: EpochBase, cut: Mapping[bytes, int]) -> i
             "message may be dropped; fetch them first",
             cid=missing[0],
         )
-    held = {record.feed for record in party.store.feeds(party.key)}
+    with party.locked() as engine:
+        records = party.store.feeds(party.key)
+        held = {record.feed for record in records if not engine.delivery.parts_from_base(record)}
     return sum(_prune(party, feed, length) for feed, length in sorted(cut.items()) if feed in held)
 
 
