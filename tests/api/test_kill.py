@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 from copy import deepcopy
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.budget import FIRST_SEED, budget
+from tests.kill_writer import kill_while_writing
 
 import antiphon
 
@@ -33,24 +29,6 @@ def apply(state: dict[str, Any], act: list[Any]) -> None:
         state["list"].append(about[0])
     if kind in ("text", "batch"):
         state["text"] += about[0] if kind == "text" else f"{about[0]};"
-
-
-def kill_while_writing(home: Path, run: str, chance: random.Random) -> tuple[dict[str, Any], list[list[Any]]]:
-    """Return what a writer found in its home, and the acts that it acknowledged before it was killed."""
-    process = subprocess.Popen([sys.executable, str(WRITER), str(home), run], stdout=subprocess.PIPE, bufsize=0)
-    assert process.stdout is not None
-    heard, wanted = b"", chance.choice([1, 2, chance.randrange(1, 40), chance.randrange(40, 200)])
-    while heard.count(b"\n") < wanted:
-        more = os.read(process.stdout.fileno(), 1 << 16)
-        assert more, "the writer ended by itself"
-        heard += more
-    for _ in range(chance.randrange(3000)):  # so that the kill does not always come at the same moment of a write
-        sha256(heard)
-    os.kill(process.pid, signal.SIGKILL)
-    rest, _ = process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    found, *acts = [json.loads(line) for line in (heard + rest).split(b"\n")[:-1]]
-    return found, acts
 
 
 def possible(state: dict[str, Any], found: dict[str, Any]) -> bool:
@@ -77,7 +55,9 @@ def test_what_was_acknowledged_survives_a_kill(number: int, tmp_path: Path) -> N
     chance = random.Random(FIRST_SEED + number)
     state, home, epochs = deepcopy(EMPTY), tmp_path / "home", 0
     for kill in range(KILLS):
-        found, acts = kill_while_writing(home, f"{FIRST_SEED + number}-{kill}", chance)
+        wanted = chance.choice([1, 2, chance.randrange(1, 40), chance.randrange(40, 200)])
+        lines = kill_while_writing([str(WRITER), str(home), f"{FIRST_SEED + number}-{kill}"], wanted, chance)
+        found, *acts = map(json.loads, lines)  # what the writer found in its home, and the acts that it acknowledged
         assert possible(state, found), f"kill {kill}: the home does not hold what was acknowledged"
         state = found
         for act in acts:

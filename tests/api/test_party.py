@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import antiphon
 from antiphon import InvalidInput, List, NotAuthorised, Object, Party, Role, Store, sync
 from antiphon.core import KeyPair, SystemRandomness
 from antiphon.core.errors import UnknownItem, UnknownModel
+from antiphon.core.reasons import Reason
 from antiphon.testing.copy_feeds import copy_feeds
 
 
@@ -126,6 +130,36 @@ def test_members_are_invited_with_a_role_and_revoked(ada: Store, bob: Store, par
     assert salt in party
     with pytest.raises(NotAuthorised):
         theirs.object({"title": "Later"})
+
+
+def refusals(party: Party) -> set[str]:
+    """What a device is told if it may not write a message, nor a credential."""
+    told = set()
+    for write in (lambda: party.object({"title": "Late"}), lambda: party.invite(party.store.me, Role.READER)):
+        with pytest.raises(NotAuthorised) as error:
+            write()
+        told.add(str(error.value))
+    return told
+
+
+def test_a_revoked_device_is_told_the_same_before_and_after_a_restart(tmp_path: Path) -> None:
+    """Before a restart its feed was past its cut; after one it had no feed, and was to `join`."""
+    with antiphon.open(tmp_path / "ada", unprotected=True, epochs=False) as ada:
+        party = ada.create_party("Shared")
+        with antiphon.open(tmp_path / "bob", unprotected=True, epochs=False) as bob:
+            bob.join(party.invite(bob.me))
+            sync(ada, bob)
+            theirs = bob.party("Shared")
+            theirs.object({"title": "Salt"})
+            sync(ada, bob)
+            party.revoke(bob.me)
+            copy_feeds(ada.manager.feeds, bob.manager.feeds, party.key)
+            (told,) = refusals(theirs)
+            theirs.refresh()
+            assert refusals(theirs) == {told}
+    with antiphon.open(tmp_path / "bob", unprotected=True, epochs=False) as bob:
+        assert refusals(bob.party("Shared")) == {told}
+    assert f"[{Reason.NOT_MEMBER}]; ask an owner to admit it" in told
 
 
 def test_who_is_admitted_again_writes_on_without_a_restart_in_new_feeds(

@@ -7,9 +7,9 @@ commands of `epoch` and `party` that write lock the home: they fail while anothe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -42,6 +42,9 @@ from antiphon.core.keys import PublicKey
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.snapshot.blob_store import BlobStore
+
+if TYPE_CHECKING:
+    from antiphon.api.health.finding import Finding
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
@@ -96,13 +99,17 @@ def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = Fal
     answer["notes"] = [finding.row() for finding in report.findings if finding.harmless]
 
     def tell() -> None:
-        for finding in report.findings:
-            err.print(str(finding), style=None if finding.harmless else "red", markup=False, soft_wrap=True)
+        _tell_findings(report.findings)
         out.print(f"{report.feeds} feeds, {report.blocks} blocks: {'NOT right' if report.wrong else 'all right'}")
 
     show(as_json, answer, tell)
     if report.wrong:
         raise typer.Exit(1)
+
+
+def _tell_findings(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        err.print(str(finding), style=None if finding.harmless else "red", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -134,8 +141,7 @@ def doctor(
     def tell() -> None:
         for finding in done.repaired:
             out.print(f"repaired: {finding.file}: {finding.what} [{finding.code}]", markup=False, soft_wrap=True)
-        for finding in done.left:
-            err.print(str(finding), style=None if finding.harmless else "red", markup=False, soft_wrap=True)
+        _tell_findings(done.left)
         out.print(f"{len(done.repaired)} repaired, {len(done.wrong)} left")
 
     show(as_json, answer, tell)

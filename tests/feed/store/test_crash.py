@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 from collections import defaultdict
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from tests.budget import budget
+from tests.kill_writer import kill_while_writing
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.header import Flag
@@ -24,26 +20,6 @@ SEEDS = range(4)
 KILLS = budget(12, 500) // len(SEEDS)
 
 
-def kill_while_writing(folder: Path, run: str, chance: random.Random) -> list[list[int]]:
-    """The acknowledgements of a writer that was killed after a random number of them."""
-    process = subprocess.Popen(
-        [sys.executable, str(ACKER), str(folder), run, "1000000"], stdout=subprocess.PIPE, bufsize=0
-    )
-    assert process.stdout is not None
-    heard = b""
-    wanted = chance.randrange(1, 60)
-    while heard.count(b"\n") < wanted:
-        more = os.read(process.stdout.fileno(), 1 << 16)
-        assert more, "the writer ended by itself"
-        heard += more
-    for _ in range(chance.randrange(3000)):  # so that the kill does not always come at the same moment of a commit
-        sha256(heard)
-    os.kill(process.pid, signal.SIGKILL)
-    rest, _ = process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    return [[int(part) for part in line.split()] for line in (heard + rest).split(b"\n")[:-1]]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_was_acknowledged_survives_a_kill(seed: int, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
@@ -51,7 +27,9 @@ def test_what_was_acknowledged_survives_a_kill(seed: int, tmp_path: Path, alice:
     acknowledged: dict[str, list[list[int]]] = {}
     for kill in range(KILLS):
         run = f"{seed}-{kill}"
-        acknowledged[run] = kill_while_writing(tmp_path / "store", run, chance)
+        command = [str(ACKER), str(tmp_path / "store"), run, "1000000"]
+        lines = kill_while_writing(command, chance.randrange(1, 60), chance)
+        acknowledged[run] = [[int(part) for part in line.split()] for line in lines]
 
         with FeedStore.open(tmp_path / "store", durable=False) as store:
             bounds = store.verify(alice.key)

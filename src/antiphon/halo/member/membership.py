@@ -26,6 +26,7 @@ from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownFeed, Unkno
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.reasons import Reason, because
 from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
@@ -529,12 +530,12 @@ class Membership:
         signers = frozenset({bytes(pair.key) for pair in (self.device.pair, *others)})
         reason = self.machine.preview(self.draft(claim, signers, expires_ms))
         if reason:
-            raise NotAuthorised(f"party {self.party.short}: this would not be in force: {reason}")
+            raise NotAuthorised(self.why_barred() or f"party {self.party.short}: this would not be in force: {reason}")
 
     def draft(self, claim: Claim, signers: frozenset[bytes], expires_ms: int = 0) -> Act:
         """Return the act that a claim would become if it were written now."""
         if self.control is None:
-            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
+            raise NotAuthorised(self.why_barred())
         seen, seq = self.machine.entries(), self.machine.length(self.control.feed)
         last = self.machine.last(self.control.feed)
         place = {} if last is None else dict(last.place.seen)  # which may be beyond a fork that was found since
@@ -551,6 +552,22 @@ class Membership:
             after=last,
         )
 
+    def why_barred(self) -> str:
+        """Return why this device can write nothing in the party, the same before and after a restart; "" if it can."""
+        authority = self.machine.authority
+        control = self.control
+        if control is not None and authority.end(control.feed) > self.machine.length(control.feed):
+            return ""
+        party, device = f"party {self.party.short}", self.device
+        if not self.machine.roles_of(device.identity):
+            why = because(Reason.NOT_MEMBER, f"identity {device.identity.short} is no member as far as is known here")
+            return f"{party}: {why}; ask an owner to admit it, and sync"
+        mine = [feed for feed, owner in authority.owners().items() if owner.device == device.key]
+        if any(authority.end(feed) != NO_END for feed in mine):
+            why = because(Reason.PAST_CUT, f"the feeds of device {device.key.short} have ended")
+            return f"{party}: {why}; let its identity vouch for it again (`join`), or for a new device"
+        return f"{party}: this device has no feed in it; `join` it first"
+
     def now_ms(self) -> int:
         """Return the time of this device's clock in milliseconds."""
         return self._clock.now_ms()
@@ -558,7 +575,7 @@ class Membership:
     def _append(self, *signed: bytes) -> Stamp:
         """Append credentials in one batch; return the stamp of the first."""
         if self.control is None:
-            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
+            raise NotAuthorised(self.why_barred())
         self.control.see(*self.machine.entries())
         drafts = [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(word)) for word in signed]
         stamps = self.control.extend(drafts, atomic=len(drafts) > 1)

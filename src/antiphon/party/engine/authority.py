@@ -301,12 +301,10 @@ class PartyAuthority:
         rights = state.act_count, state.authority.version
         if self._membership.data is not None and rights == self._may_write:
             return self._membership.data_writer()
-        if self._membership.control is None:
-            raise NotAuthorised(
-                f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
-            )
+        if barred := self._membership.why_barred():
+            raise NotAuthorised(barred)
         roles = state.roles_of(self._membership.device.identity)
-        if self._membership.data is None and not roles & WRITERS:  # before a feed is opened that could not be used
+        if not roles & WRITERS:  # before a feed is opened that could not be used
             raise NotAuthorised(
                 f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
             )
