@@ -37,7 +37,7 @@ class JsonFile:
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise BadEncoding(f"{self} is no JSON: {error}; repair or remove it") from None
+            raise BadEncoding(f"{self} is no JSON: {error}; put a copy back, or correct it") from None
 
     def write(self, value: Any) -> None:
         """Replace the content of the file. A crash leaves the old content or the new."""

@@ -337,7 +337,10 @@ class Store:
         found = found or [one.party for one in known if self._shared_name(one.party) == name]
         if len(found) != 1:
             have = ", ".join(sorted(repr(one.label) for one in known)) or "none"
-            raise UnknownParty(f"{len(found)} parties are called {name!r} here; there are {have}. Use a party's key")
+            raise UnknownParty(
+                f"{len(found)} parties are called {name!r} here; there are {have}. Use a "
+                "party's key; if a party is missing, `antiphon verify` says why"
+            )
         return bytes(found[0])
 
     def _shared_name(self, key: bytes) -> str | None:
@@ -351,7 +354,9 @@ class Store:
         with self._open_one():
             known = next((one for one in self.parties() if one.party == key), None)
             if known is None:
-                raise UnknownParty(f"party {key.hex()[:8]} is not held here; join it with an invitation")
+                raise UnknownParty(
+                    f"party {key.hex()[:8]} is not held here; join it with an invitation, or see `antiphon verify`"
+                )
             if known.state is SubscriptionState.PAUSED:
                 raise PartyPaused(f"party {known.party.short} is paused here; resume it with `store.manager.resume`")
             processor = self.manager.open(key)

@@ -30,7 +30,7 @@ class _BlobFile(MapFile[Any]):
     """The LMDB file of a blob store."""
 
     what = "blob store"
-    if_damaged = "Fetch its blobs into a new one"
+    if_damaged = "Put a copy back, or begin an empty one, and sync (docs/recovering.md)"
     if_large = "collect its garbage"
 
     def _view(self, txn: Any) -> Any:

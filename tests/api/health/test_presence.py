@@ -122,4 +122,4 @@ def test_keys_of_another_home_make_nobody_else(home: Path, tmp_path: Path) -> No
 
     with pytest.raises(DamagedStore, match="keys of another home"):
         antiphon.open(home)
-    assert FindingCode.KEYS_LACKING in {finding.code for finding in check_home(home).findings}
+    assert FindingCode.KEYS_DAMAGED in {finding.code for finding in check_home(home).wrong}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from antiphon.api.health.finding import Finding, FindingCode
 from antiphon.api.health.home_files import ITEMS, KEYS, METADATA, NAMES, VIEWS, open_to_others
-from antiphon.api.json_file import JsonFile
+from antiphon.api.held_views import HeldViews
+from antiphon.api.registry import LocalRegistry
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedStore, StoreError
 from antiphon.core.keys import KEY_SIZE
 from antiphon.feed.feed_record import FeedRecord
@@ -48,6 +49,11 @@ def check_keys(home: Path, passphrase: str | None, records: Sequence[FeedRecord]
         yield Finding(FindingCode.KEYS_DAMAGED, KEYS, str(error))
         return
     feeds = {bytes(key.key) for key in held if key.kind is KeyKind.FEED}
+    written = {record.feed for record in records if record.writable}
+    if written and written.isdisjoint(feeds):
+        what = "these keys and the feeds are of different homes: no feed that is written here has its key among them"
+        yield Finding(FindingCode.KEYS_DAMAGED, KEYS, what)
+        return
     for record in records:
         if record.writable and not record.retired and record.feed not in feeds:
             what = f"the key of feed {record.feed.hex()[:8]}, which is written here, is not there"
@@ -110,9 +116,10 @@ def _party_of(path: Path) -> bytes | None:
 
 def check_settings(home: Path) -> Iterator[Finding]:
     """Check that the names and the held views can be read."""
-    for name in (NAMES, VIEWS):
+    checks = (NAMES, lambda path: LocalRegistry(path).records()), (VIEWS, lambda path: HeldViews(path, home / ITEMS))
+    for name, read in checks:
         try:
-            JsonFile(home / name, "the file").read()
+            read(home / name)
         except AntiphonError as error:
             yield Finding(FindingCode.SETTINGS_DAMAGED, name, str(error))
 

@@ -25,7 +25,7 @@ class Env(MapFile[Tables]):
     """The tables of a feed store."""
 
     what = "store"
-    if_damaged = "Restore it from peers"
+    if_damaged = "Put a copy back, or begin a new home with the recovery phrase, and sync (docs/recovering.md)"
     if_large = "prune or split it"
     buffers = True
     readahead = True

@@ -285,7 +285,10 @@ def decode_file(data: bytes, what: str = "key store") -> KeyFile:
     if line is None:
         if data.startswith(_FAMILY) and not data.startswith(_MAGIC):
             raise BadEncoding(f"{what}: of another version than 1; use the version of Antiphon that wrote it")
-        raise BadEncoding(f"{what}: this is no key store, or its first line is damaged; restore it from a backup")
+        raise BadEncoding(
+            f"{what}: this is no key store, or its first line is damaged; restore it from a backup, or recover from "
+            "the phrase"
+        )
     signed, checksum = data[:-_CHECKSUM_SIZE], data[-_CHECKSUM_SIZE:]
     if sha256(signed).digest() != checksum:
         raise BadEncoding(

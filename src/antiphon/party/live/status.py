@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.party.engine.delivery import Blocked
 
@@ -26,6 +27,7 @@ class Status:
     epoch: int = 0  # the number of the current base; 0: none
     ignored: int = 0  # feeds whose bodies are ignored here
     rebuilt: str = ""  # why the items were last built again from the feeds in this process
+    view_missing: bool = False  # one view alone is held, and nothing of it is here: `sync` fetches it
 
     @classmethod
     def of(cls, engine: Engine | None, error: str, rebuilt: str = "") -> Status:
@@ -44,4 +46,5 @@ class Status:
             0 if engine.base is None else engine.base.number,
             sum(record.ignored for record in engine.store.feeds(engine.party)),
             rebuilt,
+            engine.scope.ready_items is not None and engine.scope.ready_items <= {bytes(SYSTEM_ITEM)},
         )
