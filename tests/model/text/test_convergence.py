@@ -12,6 +12,7 @@ from tests.model.text.sequences import in_order, open_all, runs_by_clock
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
+from antiphon.model.text.clock_ranges import pairs
 from antiphon.model.text.codec import Anchor, decode, read_mark_value
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
@@ -249,7 +250,7 @@ def check_structure(state: TextState) -> None:
         assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
         assert not ends or (writer.last == ends[-1] < writer.floor)
         assert all(run.text is None or len(run.text) == run.length for run in runs)
-        assert all(low >= writer.floor for low, _ in writer.doomed)
+        assert all(low >= writer.floor for low, _ in pairs(writer.doomed))
     assert sum(len(writer.runs) for writer in state.writers.values()) == len(in_document) - 1
 
 

@@ -123,7 +123,7 @@ def test_runs_come_out_of_their_packed_form_as_they_went_in(chance: random.Rando
             state.delete(state.writer(feed), [(clock, clock + chance.choice([0, 9]))], own=True)
     runs = [run for run in state.runs() if run is not state.root]
     runs[0].item = b"i" * 16
-    again = unpack(pack(runs, state.leaves.numbers), state.leaves.writers)
+    again = unpack(pack(runs, state.writers), state.leaves.writers)
     assert [fields(run) for run in again] == [fields(run) for run in runs]
 
 

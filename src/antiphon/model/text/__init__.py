@@ -9,6 +9,7 @@ edges            the first and the last run of a subtree, without walking down t
 leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile text are packed
 packed_runs      the runs of a leaf as bytes
 clock_order      `ClockOrder`: the runs of one writer by clock
+clock_ranges     ranges of clocks, as those of deletions, in an array
 runs             runs of elements, in which a sequence is stored
 siblings         the children of an element, by name
 marks            `TextState`: a sequence and its formatting

@@ -42,7 +42,7 @@ class Sequence:
     def __init__(self) -> None:
         self.writers: dict[bytes, Writer] = {}
         self.root = Run(_NOBODY, -1, 0, None, None, None, 0, False)
-        self.leaves = Leaves(_NOBODY)
+        self.leaves = Leaves(_NOBODY, self.writers)
         self.head = self.root.leaf = Leaf(self.leaves)
         self.head.runs.append(self.root)
         self.length = 0  # length of the text shown
@@ -102,10 +102,7 @@ class Sequence:
                 unit.hide(unit.writer.doomed_in(unit.start, unit.start + unit.length - 1))
             parent = self._parent(unit)
             if parent is None:
-                assert unit.above is not None
-                unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
-                units = unit.writer.units
-                units.insert(bisect_left(units, unit.start, key=unit_start), unit)
+                unit.writer.keep_waiting(unit)
                 self.orphans += 1
                 continue
             # Elements that waited may lie between the clocks of a run. So only new elements may extend a run.

@@ -8,6 +8,7 @@ between messages only, and during long walks along the tree: whoever holds a run
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
 from antiphon.model.text.packed_runs import PackedRuns, RunColumns, pack, unpack
@@ -23,16 +24,16 @@ OPEN_AGAIN = 4  # packed leaves that were opened, after which one more may be op
 class Leaves:
     """The leaves of a text that are open, and its writers by number."""
 
-    __slots__ = ("limit", "messages", "numbers", "open", "opened", "pinned", "writers")
+    __slots__ = ("by_feed", "limit", "messages", "open", "opened", "pinned", "writers")
 
-    def __init__(self, nobody: Writer) -> None:
+    def __init__(self, nobody: Writer, by_feed: Mapping[bytes, Writer]) -> None:
         self.open: dict[Leaf, None] = {}  # those first opened first
         self.messages = 0  # that made the text, or a lower bound of it
         self.opened = 0  # times that a packed leaf was opened
         self.limit = OPEN_MIN  # of leaves that are open; raised when it is reached
         self.pinned: tuple[Leaf, ...] = ()  # leaves that remain open for now
         self.writers: list[Writer] = [nobody]
-        self.numbers: dict[bytes, int] = {nobody.feed: 0}
+        self.by_feed = by_feed  # the same without the first one, who writes nothing
 
     def count(self, messages: int) -> None:
         """Set the number of messages that made the text."""
@@ -41,7 +42,7 @@ class Leaves:
 
     def add_writer(self, writer: Writer) -> None:
         """Give a writer a number."""
-        writer.number = self.numbers[writer.feed] = len(self.writers)
+        writer.number = len(self.writers)
         self.writers.append(writer)
 
     def tidy(self, *kept: Leaf) -> None:
@@ -117,7 +118,7 @@ class Leaf:
         """Pack the runs. The first leaf stays open, as it holds the root."""
         if self.before is None:
             return
-        self.packed = pack(self.runs, self.leaves.numbers)
+        self.packed = pack(self.runs, self.leaves.by_feed)
         for run in self.runs:
             run.writer.runs.pack(run, self)
         self.runs = []

@@ -131,8 +131,8 @@ class RunColumns:
         return PackedRuns(bytes(out), self.objects or None)
 
 
-def pack(runs: Sequence[Run], numbers: Mapping[bytes, int]) -> PackedRuns:
-    """Return the packed form of runs. The writers of feeds have these numbers."""
+def pack(runs: Sequence[Run], writers: Mapping[bytes, Writer]) -> PackedRuns:
+    """Return the packed form of runs. These are the writers of feeds."""
     columns = RunColumns()
     columns.starts = [run.start for run in runs]
     columns.writers = [run.writer.number for run in runs]
@@ -153,7 +153,7 @@ def pack(runs: Sequence[Run], numbers: Mapping[bytes, int]) -> PackedRuns:
                     continue
                 counts.append(len(siblings or ()))
                 for feed, clock in siblings or ():
-                    columns.child_writers.append(numbers[feed])
+                    columns.child_writers.append(writers[feed].number)
                     columns.child_distances.append(clock - run.start)
         if run.left_edge is not None:
             columns.objects[at, "left_edge"] = run.left_edge

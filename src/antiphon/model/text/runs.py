@@ -7,12 +7,14 @@ character of a deleted one is a hole. So a deletion splits nothing, and costs ab
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from antiphon.model.text import clock_ranges
 from antiphon.model.text.clock_order import ClockOrder
+from antiphon.model.text.clock_ranges import ClockRanges, overlapping, with_range
 from antiphon.model.text.siblings import Child, Siblings
 
 if TYPE_CHECKING:
@@ -138,7 +140,10 @@ class Run:
 
 
 class Writer:
-    """The elements of one feed in a text."""
+    """The elements of one feed in a text.
+
+    A hostile deletion makes one with the 32 bytes of a name. So all parts of a writer are shared until they are needed.
+    """
 
     __slots__ = ("doomed", "feed", "floor", "gone", "last", "number", "runs", "units", "waiting")
 
@@ -147,11 +152,11 @@ class Writer:
         self.number = 0  # in its text
         self.floor = 0  # the least clock of its next element: clocks ascend in the order of the feed
         self.last = -1  # the clock of the last element in `runs`
-        self.runs = ClockOrder()
-        self.doomed: list[tuple[int, int]] = []  # ranges of clocks above the floor that are deleted already
-        self.gone: list[tuple[int, int]] = []  # ranges below the floor, of many runs, that are known to be deleted
-        self.waiting: dict[int, list[Unit]] = {}  # insertions that wait for an element of this writer, by its clock
-        self.units: list[Unit] = []  # insertions of this writer that wait, by clock
+        self.runs = _NO_RUNS
+        self.doomed: ClockRanges = clock_ranges.NONE  # clocks above the floor that are deleted already
+        self.gone: ClockRanges = clock_ranges.NONE  # clocks below the floor, of many runs, that are known to be deleted
+        self.waiting = _NOTHING_WAITS  # insertions that wait for an element of this writer, by its clock
+        self.units = _NO_UNITS  # insertions of this writer that wait, by clock
 
     def find(self, clock: int) -> tuple[Run, int] | None:
         """Return the run that holds an element, and the index of the element in it."""
@@ -163,6 +168,8 @@ class Writer:
 
     def add(self, run: Run) -> None:
         """Add a run. Its clocks lie between those of its neighbours."""
+        if self.runs is _NO_RUNS:
+            self.runs = ClockOrder()
         if run.start > self.last:
             self.runs.append(run)
             self.last = run.end
@@ -175,24 +182,24 @@ class Writer:
         """Record the deletion of elements in a range of clocks that have not arrived."""
         first = max(first, self.floor)
         if first <= last:
-            _add_range(self.doomed, first, last)
+            self.doomed = with_range(self.doomed, first, last)
 
     def doomed_in(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the deleted ranges that overlap a range of clocks."""
-        return _overlapping(self.doomed, first, last)
+        return overlapping(self.doomed, first, last)
 
     def bury(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Record that all elements that have arrived in these ranges are deleted."""
         for first, last in ranges:
             last = min(last, self.floor - 1)
             if first <= last:
-                _add_range(self.gone, first, last)
+                self.gone = with_range(self.gone, first, last)
 
     def unburied(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the parts of ascending ranges of which it is not recorded that they are deleted."""
         found = []
         for first, last in ranges:
-            for low, high in _overlapping(self.gone, first, last):
+            for low, high in overlapping(self.gone, first, last):
                 if first < low:
                     found.append((first, low - 1))
                 first = high + 1
@@ -204,24 +211,19 @@ class Writer:
         """Raise the least clock of the next element, and drop the deleted ranges below it."""
         if floor > self.floor:
             self.floor = floor
-            if self.doomed and self.doomed[0][0] < floor:
-                del self.doomed[: bisect_left(self.doomed, floor, key=high_of)]
-                if self.doomed and self.doomed[0][0] < floor:
-                    self.doomed[0] = (floor, self.doomed[0][1])
+            if self.doomed:
+                self.doomed = clock_ranges.since(self.doomed, floor)
 
-
-def _add_range(ranges: list[tuple[int, int]], first: int, last: int) -> None:
-    """Add a range to ascending ranges that neither overlap nor touch."""
-    begin = bisect_left(ranges, first - 1, key=high_of)
-    end = bisect_right(ranges, last + 1, key=low_of)
-    if begin < end:
-        first, last = min(first, ranges[begin][0]), max(last, ranges[end - 1][1])
-    ranges[begin:end] = [(first, last)]
-
-
-def _overlapping(ranges: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
-    """Return the ranges that overlap a range."""
-    return ranges[bisect_left(ranges, first, key=high_of) : bisect_right(ranges, last, key=low_of)]
+    def keep_waiting(self, unit: Unit) -> None:
+        """Store an insertion of this writer, which waits for an element that is not here."""
+        above = unit.above
+        assert above is not None
+        if not above.waiting:
+            above.waiting = {}
+        above.waiting.setdefault(unit.above_clock, []).append(unit)
+        if not self.units:
+            self.units = []
+        self.units.insert(bisect_left(self.units, unit.start, key=unit_start), unit)
 
 
 def low_of(bounds: tuple[int, int]) -> int:
@@ -285,3 +287,9 @@ class Unit:
 def unit_start(unit: Unit) -> int:
     """Return the first clock of an insertion."""
     return unit.start
+
+
+# Nobody changes these: whoever has something to store replaces them.
+_NO_RUNS = ClockOrder()
+_NO_UNITS: list[Unit] = []
+_NOTHING_WAITS: dict[int, list[Unit]] = {}

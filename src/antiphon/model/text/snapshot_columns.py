@@ -82,7 +82,7 @@ class WriterColumns:
         self.wheres, self.lefts = places >> 1, (places & 1).astype(bool)
         self.parents = np.where(self.wheres == 1, self.heads - column[2::3], column[2::3])
 
-    def cut_for_children(self, columns: Sequence[WriterColumns]) -> None:
+    def cut_for_children(self, columns: Sequence[WriterColumns | None]) -> None:
         """Divide the runs of parents: children belong to the first or the last element of a run."""
         root = self.wheres == 0
         check(not (root & (self.lefts | (self.parents != 0))).any(), "something left of the root")
@@ -92,12 +92,15 @@ class WriterColumns:
             check(((ordinals >= 0) & (ordinals < parent.count)).all(), "a parent that is not there")
             parent.cuts.append(np.unique(ordinals + ~self.lefts[chosen]))
 
-    def parents_in(self, columns: Sequence[WriterColumns]) -> Iterator[tuple[int, WriterColumns]]:
+    def parents_in(self, columns: Sequence[WriterColumns | None]) -> Iterator[tuple[int, WriterColumns]]:
         """Yield the writers of parents, each with its number in `wheres`."""
         for where in np.unique(self.wheres).tolist():
             if where:
                 check(where == 1 or where - 2 < len(columns), "a parent of no writer")
-                yield where, self if where == 1 else columns[where - 2]
+                found = self if where == 1 else columns[where - 2]
+                if found is None:
+                    raise BadEncoding("text snapshot: a parent of a writer without elements")
+                yield where, found
 
     def cut_for_unit(self, clock: int) -> None:
         """Divide the runs at a waiting insertion: no run may extend across its clocks."""

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.v1 import text_pb2
+from antiphon.model.text.clock_ranges import with_range
 from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_value
 from antiphon.model.text.marks import KeptMark, TextState
 from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
@@ -30,10 +31,12 @@ def decode(data: bytes) -> TextState:
         check(row.floor_lamport <= LAMPORT_MAX + 1 and row.floor_offset <= OFFSET_MAX, "a floor out of bounds")
         state.writer(row.feed).floor = row.floor_lamport << OFFSET_BITS | row.floor_offset
     writers = list(state.writers.values())
-    columns = [WriterColumns(row, writer) for row, writer in zip(proto.writers, writers, strict=True)]
+    columns = [_columns(row, writer) for row, writer in zip(proto.writers, writers, strict=True)]
     units = [_unit(waiting, writers) for waiting in proto.waiting]
     for waiting, unit in zip(proto.waiting, units, strict=True):
-        columns[waiting.writer].cut_for_unit(unit.start)
+        column = columns[waiting.writer]
+        if column is not None:
+            column.cut_for_unit(unit.start)
     build(state, columns)
     for row, writer in zip(proto.writers, writers, strict=True):
         _read_doomed(row, writer)
@@ -45,6 +48,14 @@ def decode(data: bytes) -> TextState:
     return state
 
 
+def _columns(row: text_pb2.TextWriter, writer: Writer) -> WriterColumns | None:
+    """Read the columns of a writer; None for one without elements, as a hostile deletion makes with a name."""
+    if row.clocks:
+        return WriterColumns(row, writer)
+    check(not (row.shown or row.chains or row.text or row.embeds or row.items), "columns of no elements")
+    return None
+
+
 def _read_doomed(row: text_pb2.TextWriter, writer: Writer) -> None:
     check(len(row.doomed) % 4 == 0, "a deletion that is cut off")
     values = [iter(row.doomed)] * 4
@@ -53,7 +64,7 @@ def _read_doomed(row: text_pb2.TextWriter, writer: Writer) -> None:
         check(max(low, high) <= LAMPORT_MAX and max(low_offset, high_offset) <= OFFSET_MAX, "a deletion too far")
         first, last = low << OFFSET_BITS | low_offset, high << OFFSET_BITS | high_offset
         check(floor <= first <= last, "deletions that do not ascend")
-        writer.doomed.append((first, last))
+        writer.doomed = with_range(writer.doomed, first, last)
         floor = last + 2  # adjacent ranges would be one
 
 
@@ -65,8 +76,7 @@ def _read_waiting(state: TextState, units: Sequence[Unit]) -> None:
         check(not writer.units or writer.units[-1].start + writer.units[-1].length <= unit.start, "two of one clock")
         run = writer.runs.at(end - 1)
         check(run is None or run.end < unit.start, "an element that waits and does not")
-        writer.units.append(unit)
-        unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
+        writer.keep_waiting(unit)
         check(unit.above.find(unit.above_clock) is None, "an insertion that waits for an element that is present")
         state.leaves.tidy()
 

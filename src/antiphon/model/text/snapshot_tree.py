@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antiphon.model.text.clock_order import BLOCK_MAX
+from antiphon.model.text.clock_order import BLOCK_MAX, ClockOrder
 from antiphon.model.text.leaves import LEAF_MAX, Leaf
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.packed_runs import RunColumns
@@ -19,31 +19,39 @@ from antiphon.model.text.siblings import FEW_MAX, Child, ManySiblings
 from antiphon.model.text.snapshot_columns import Ints, WriterColumns, check
 
 
-def build(state: TextState, columns: Sequence[WriterColumns]) -> None:
+def build(state: TextState, columns: Sequence[WriterColumns | None]) -> None:
     """Build the tree of a text that has writers, and nothing else yet."""
     count = 0
-    for column in columns:
+    filled = [column for column in columns if column is not None]
+    for column in filled:
         column.cut_for_children(columns)
-    for column in columns:
+    for column in filled:
         column.divide()
         column.first = count
         count += len(column.begins)
-    state.leaves.count(sum(column.messages for column in columns))
+    state.leaves.count(sum(column.messages for column in filled))
     if count:
-        _Tree(state, columns, count).build()
+        _Tree(state, columns, filled, count).build()
 
 
 class _Tree:
     """The fields of all runs. A parent is the number of its run plus 1, and 0 is the root."""
 
-    def __init__(self, state: TextState, columns: Sequence[WriterColumns], count: int) -> None:
+    def __init__(
+        self,
+        state: TextState,
+        listed: Sequence[WriterColumns | None],
+        columns: Sequence[WriterColumns],
+        count: int,
+    ) -> None:
         self.state = state
+        self.listed = listed
         self.columns = columns
         self.count = count
         self.writers = np.repeat(
             np.array([column.writer.number for column in columns]), [len(column.begins) for column in columns]
         )
-        self.places = np.zeros(len(columns) + 1, np.int64)  # of a column, by the number of its writer
+        self.places = np.zeros(len(listed) + 1, np.int64)  # of a column, by the number of its writer
         self.places[[column.writer.number for column in columns]] = np.arange(len(columns))
         self.starts = np.concatenate([column.starts for column in columns])
         self.sizes = np.concatenate([column.sizes for column in columns])
@@ -76,7 +84,7 @@ class _Tree:
             runs = np.searchsorted(column.begins, column.heads) + column.first
             self.parents[runs[column.wheres == 0]] = 0
             self.lefts[runs] = column.lefts
-            for where, parent in column.parents_in(self.columns):
+            for where, parent in column.parents_in(self.listed):
                 chosen = column.wheres == where
                 ordinals = column.parents[chosen]
                 self.parents[runs[chosen]] = np.searchsorted(parent.begins, ordinals, "right") + parent.first
@@ -198,6 +206,8 @@ class _Tree:
 
     def _load(self, column: WriterColumns, leaf_of: Ints, leaves: list[Leaf]) -> None:
         end = column.first + len(column.begins)
+        if column.first < end:
+            column.writer.runs = ClockOrder()
         for first in range(column.first, end, BLOCK_MAX):
             block = slice(first, min(first + BLOCK_MAX, end))
             found = [leaves[leaf] for leaf in leaf_of[block].tolist()]

@@ -14,6 +14,7 @@ from itertools import accumulate, islice, pairwise
 
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.clock_order import compact
+from antiphon.model.text.clock_ranges import pairs
 from antiphon.model.text.marks import KeptMark, TextState
 from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit, Writer
 from antiphon.model.text.snapshot_cell import Cell, Open, Step, Turns
@@ -34,13 +35,17 @@ def encode(state: TextState) -> bytes:
     listed = list(at), sum(writer.runs.shifts for writer in writers)
     if state.listed != listed:
         state.listed = listed  # cells that refer to other writers refer to this very object
-    ordinals = {writer: _Ordinals(writer) for writer in writers}
-    parts = [field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded()) for writer in writers]
+    ordinals = _OrdinalsOfAll()
+    out = bytearray()
+    for writer in writers:
+        out += field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded())
     units = [unit for writer in writers for unit in writer.units]
-    parts += [_waiting(units[first : first + _ROWS_MAX], at) for first in range(0, len(units), _ROWS_MAX)]
+    for first in range(0, len(units), _ROWS_MAX):
+        out += _waiting(units[first : first + _ROWS_MAX], at)
     marks = sorted(state.marks.values(), key=lambda kept: (kept.mark.name, kept.key))
-    parts += [_marks(marks[first : first + _ROWS_MAX], at) for first in range(0, len(marks), _ROWS_MAX)]
-    return b"".join(parts)
+    for first in range(0, len(marks), _ROWS_MAX):
+        out += _marks(marks[first : first + _ROWS_MAX], at)
+    return bytes(out)
 
 
 def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
@@ -110,6 +115,14 @@ class _Ordinals:
         return counts[at] if first else counts[at + 1] - 1
 
 
+class _OrdinalsOfAll(dict[Writer, _Ordinals]):
+    """The ordinals of the writers whose elements are parents; most writers of a hostile text have no elements."""
+
+    def __missing__(self, writer: Writer) -> _Ordinals:
+        found = self[writer] = _Ordinals(writer)
+        return found
+
+
 class _Turns:
     """Alternating counts of elements that are shown and deleted, while they are made."""
 
@@ -164,7 +177,7 @@ class _Columns:
             self._add_clocks([self._chunk()])
         self._put_steps([self._step] if self._step else [])
         doomed: list[int] = []
-        for low, high in writer.doomed:
+        for low, high in pairs(writer.doomed):
             doomed += (low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX)
         parts = [field(_WRITER.feed, writer.feed), number_field(_WRITER.floor_lamport, writer.floor >> OFFSET_BITS)]
         parts.append(number_field(_WRITER.floor_offset, writer.floor & OFFSET_MAX))

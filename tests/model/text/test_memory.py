@@ -1,0 +1,83 @@
+"""A hostile text takes memory in proportion to the bytes of its mutations."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import text_pb2
+from antiphon.model.text import clock_ranges
+from antiphon.model.text.clock_ranges import overlapping, pairs, since, with_range
+from antiphon.model.text.model import TextModel
+
+TEXT = TextModel()
+EVE = b"e" * 32
+
+
+def deletions_of_absent_feeds(count: int) -> Iterator[bytes]:
+    """Each has the names of thousand feeds, and deletes an element of each."""
+    for first in range(0, count, 1000):
+        feeds = [number.to_bytes(32, "big") for number in range(first + 1, first + 1001)]
+        deletes = [text_pb2.TextDelete(feed=nth + 1, lamport=1) for nth in range(1000)]
+        yield text_pb2.TextMutation(feeds=feeds, deletes=deletes).SerializeToString()
+
+
+def deletions_of_absent_elements(count: int) -> Iterator[bytes]:
+    """Each deletes thousands of elements of a feed, of which no two are neighbours."""
+    for first in range(0, count, 10_000):
+        deletes = [text_pb2.TextDelete(feed=1, lamport=2 * (first + nth) + 1) for nth in range(10_000)]
+        yield text_pb2.TextMutation(feeds=[b"a" * 32], deletes=deletes).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("attack", "count"), [(deletions_of_absent_feeds, 5_000), (deletions_of_absent_elements, 50_000)]
+)
+def test_deletions_of_what_is_not_here_take_little_memory(attack: Callable[[int], Iterator[bytes]], count: int) -> None:
+    mutations = list(attack(count))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        state = TEXT.initial()
+        for seq, mutation in enumerate(mutations):
+            TEXT.apply(state, mutation, Stamp((1 << 40) + seq, EVE, seq))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 12 * sum(map(len, mutations))
+        data = TEXT.snapshot(state)
+        del state
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        state = TEXT.restore(data)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 12 * sum(map(len, mutations))
+    finally:
+        tracemalloc.stop()
+    assert TEXT.snapshot(state) == data
+
+
+@given(
+    st.integers(0, 90),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(0, 9)), max_size=40),
+    st.tuples(st.integers(0, 70), st.integers(0, 70)),
+)
+def test_ranges_are_those_of_a_set(shift: int, steps: list[tuple[bool, int, int]], asked: tuple[int, int]) -> None:
+    """Given clocks from small ones to some beyond 64 bits, then ranges have what a set of clocks has."""
+    base = 1 << shift if shift > 6 else 0
+    ranges, known = clock_ranges.NONE, set[int]()
+    for adds, first, size in steps:
+        if adds:
+            ranges = with_range(ranges, base + first, base + first + size)
+            known |= {*range(first, first + size + 1)}
+        elif size == 0:
+            ranges = since(ranges, base + first) if ranges else ranges
+            known = {clock for clock in known if clock >= first}
+    found = list(pairs(ranges))
+    assert {clock - base for low, high in found for clock in range(low, high + 1)} == known
+    assert all(one[1] + 1 < two[0] for one, two in pairwise(found))
+    low, high = base + min(asked), base + max(asked)
+    assert overlapping(ranges, low, high) == [pair for pair in found if pair[0] <= high and pair[1] >= low]
