@@ -42,7 +42,7 @@ def busy(party: Party) -> Iterator[None]:
     def hold() -> None:
         with party.batch():
             inside.set()
-            leave.wait(SECONDS)
+            leave.wait()  # longer than anybody waits for it
 
     thread = background(hold)
     assert inside.wait(SECONDS)
@@ -142,6 +142,20 @@ def test_finding_a_party_waits_for_none(ada: Store, party: Party, club: Party) -
     with busy(club):
         asking = background(lambda: ada.party("Books"))  # its name is asked of the party itself
         assert finishes(lambda: ada.party("Household"))
+    asking.join(SECONDS)
+    assert not asking.is_alive()
+
+
+def test_a_party_that_an_error_stopped_holds_up_no_other(
+    ada: Store, party: Party, club: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is started again when it is opened, and waits for the batch that the error is in."""
+    with busy(club), monkeypatch.context() as stopped:
+        stopped.setattr(club.processor, "_engine", None)
+        stopped.setattr(club.processor, "failed", True)
+        asking = background(lambda: ada.party("Club"))
+        assert finishes(lambda: ada.party("Household"))
+        assert asking.is_alive()
     asking.join(SECONDS)
     assert not asking.is_alive()
 

@@ -135,22 +135,27 @@ class PartyManager:
         key = PublicKey(party)
         with self._lock:
             running = self._open.get(key)
-            if running is not None and (running.running or running.failed):
-                running.resume()
-                return running
-            known = self.meta.find(key)
-            if known is None or known.state is SubscriptionState.FORGOTTEN:
-                raise InvalidInput(f"party {key.short} is not followed here; subscribe to it first")
-            if known.state is SubscriptionState.PAUSED:
-                raise InvalidInput(f"party {key.short} is paused; resume it first")
-            genesis = known.genesis_feed or find_genesis(self.feeds, key)
-            if genesis is None:
-                raise MissingBlocks(
-                    f"party {key.short}: its genesis is not here yet; fetch its control feeds from a peer"
-                )
-            if known.genesis_feed is None:
-                self.meta.set_genesis_feed(key, genesis)
-            return self._run(self._member(key, genesis))
+            if running is None or not (running.running or running.failed):
+                return self._start(key)
+        if not running.running:
+            # Without the manager's lock: whoever is in a batch of that party may be about to open another one.
+            with running.locked():
+                pass  # starts it again: the error that stopped it may be over, such as a full disk
+        return running
+
+    def _start(self, key: PublicKey) -> PartyProcessor:
+        """Open a party that does not run, under the lock."""
+        known = self.meta.find(key)
+        if known is None or known.state is SubscriptionState.FORGOTTEN:
+            raise InvalidInput(f"party {key.short} is not followed here; subscribe to it first")
+        if known.state is SubscriptionState.PAUSED:
+            raise InvalidInput(f"party {key.short} is paused; resume it first")
+        genesis = known.genesis_feed or find_genesis(self.feeds, key)
+        if genesis is None:
+            raise MissingBlocks(f"party {key.short}: its genesis is not here yet; fetch its control feeds from a peer")
+        if known.genesis_feed is None:
+            self.meta.set_genesis_feed(key, genesis)
+        return self._run(self._member(key, genesis))
 
     def _member(self, party: PublicKey, genesis: bytes) -> Membership:
         return Membership.open(
