@@ -6,9 +6,9 @@ tools/mutants.py --first-seed 7                 the sample that seed 7 draws
 
 The packages have tens of thousands of mutants, so each run draws a sample. The first seed decides which one; modules
 that docs/design/derived-state.md names are drawn three times as often. Each room is mutated in a copy of the tree; a
-mutant is tried with those tests of its room and its package that call the mutated function. Mutants that change texts
-alone are not drawn, nor those that tools/mutants.toml judges. The report lists the rest: killed, survived, timed out,
-and the change that each survivor makes.
+mutant is tried with those tests of its room and its package that call the mutated function, and a survivor with all
+other tests of the package and the attacks. Mutants that change texts alone are not drawn, nor those that
+tools/mutants.toml judges. The report lists the rest: killed, survived, timed out, and the change of each survivor.
 """
 
 from __future__ import annotations
@@ -72,6 +72,13 @@ def tests_of(root: Path, room: str) -> list[str]:
     package = room.split("/", maxsplit=1)[0]
     paths = [*(root / "tests" / room).glob("**/test_*.py"), *(root / "tests" / package).glob("test_*.py")]
     return sorted({str(path.relative_to(root)) for path in paths})
+
+
+def other_tests_of(root: Path, room: str) -> list[str]:
+    """Return all tests that may notice a change of a room, beside its own: those of its package, and the attacks."""
+    package = room.split("/", maxsplit=1)[0]
+    paths = [path for folder in (package, "attacks") for path in (root / "tests" / folder).glob("**/test_*.py")]
+    return sorted({str(path.relative_to(root)) for path in paths} - set(tests_of(root, room)))
 
 
 def derived_modules(table: str) -> set[str]:
@@ -194,6 +201,25 @@ class Workshop:
         """Try these mutants, for so long at most; results() has what became of each."""
         self.run("-m", "mutmut", "run", "--max-children", self.processes, *names, seconds=seconds)
 
+    def failures(self, name: str, tests: Sequence[str], *options: str) -> list[str]:
+        """Return the tests that fail with a mutant, or with none if the name is empty."""
+        command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-n", self.processes]
+        environment = self.environment | {"MUTANT_UNDER_TEST": name}
+        done = subprocess.run(
+            [*command, *options, *tests], cwd=self.folder / "mutants", env=environment, capture_output=True, text=True
+        )
+        named = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        return named or ["the process"] if done.returncode else []
+
+    def killed_elsewhere(self, names: Sequence[str], tests: Sequence[str]) -> set[str]:
+        """Return the mutants that other tests kill. Tests that fail without a mutant, for example because mutmut's code
+        takes time and memory, do not count.
+        """
+        if not names or not tests:
+            return set()
+        left_out = [f"--deselect={test}" for test in self.failures("", tests)]
+        return {name for name in names if self.failures(name, tests, "-x", *left_out)}
+
 
 def try_room(root: Path, room: str, options: argparse.Namespace) -> list[Mutant]:
     """Draw a sample of a room's mutants, try it, and return all of it."""
@@ -213,11 +239,14 @@ def try_room(root: Path, room: str, options: argparse.Namespace) -> list[Mutant]
         drawn = dict(list(drawn.items())[: options.count])
         if drawn:
             workshop.play(sorted(drawn), options.seconds)
-        return [
+        found = [
             Mutant(name, path, VERDICTS.get(code, "timed out"), *drawn[name])
             for name, path, code in workshop.results()
             if name in drawn
         ]
+        survivors = [mutant.name for mutant in found if mutant.verdict == "survived"]
+        elsewhere = workshop.killed_elsewhere(survivors, other_tests_of(root, room))
+        return [mutant._replace(verdict="killed") if mutant.name in elsewhere else mutant for mutant in found]
 
 
 # -- the report

@@ -86,9 +86,14 @@ def is_small(size: int) -> bool:
 def is_large(size: int) -> bool:
     """True if a size is above twenty."""
     return size > 20
+
+
+def is_round(size: int) -> bool:
+    """True if a size is five."""
+    return size == 5
 '''
 
-TESTS = """from antiphon.halo.room.sizes import is_large, is_small
+TESTS = """from antiphon.halo.room.sizes import is_large, is_round, is_small
 
 
 def test_sizes() -> None:
@@ -96,13 +101,32 @@ def test_sizes() -> None:
     assert not is_small(12)
     assert is_large(21)
     assert not is_large(20)
+    assert not is_round(9)
+"""
+
+TESTS_ELSEWHERE = """from antiphon.halo.room.sizes import is_round
+
+
+def test_round() -> None:
+    assert is_round(5)
+
+
+def test_that_fails_anyway() -> None:
+    assert False
+"""
+
+JUDGED = """[[mutant]]
+module = "src/antiphon/halo/room/sizes.py"
+was = "return size < 10"
+becomes = "return size < 11"
+reason = "nothing has that size"
 """
 
 
 @pytest.mark.slow
 def test_a_gap_in_the_tests_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a function whose tests do not look at its edge, when its room is mutated, then the mutant of that edge
-    survives, and once it is judged it is not drawn again; the tree itself is never changed.
+    survives, also the other tests of the package; one that is judged is not drawn; the tree itself is never changed.
     """
     root = tmp_path / "tree"
     for path, text in {
@@ -112,6 +136,8 @@ def test_a_gap_in_the_tests_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
         "src/antiphon/halo/room/__init__.py": "",
         "src/antiphon/halo/room/sizes.py": CODE,
         "tests/halo/room/test_sizes.py": TESTS,
+        "tests/halo/other/test_round.py": TESTS_ELSEWHERE,
+        str(mutants.JUDGED): JUDGED,
         str(mutants.TABLE): "| state | where | law |\n|---|---|---|\n",
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -122,22 +148,13 @@ def test_a_gap_in_the_tests_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
     mutants.main(asked)
 
     found = json.loads((tmp_path / "report.json").read_text())
-    assert {entry["becomes"] for entry in found if entry["verdict"] == "survived"} == {
-        "return size <= 10",
-        "return size < 11",
-    }
+    assert [entry["becomes"] for entry in found if entry["verdict"] == "survived"] == ["return size <= 10"]
     assert {entry["becomes"] for entry in found if entry["verdict"] == "killed"} == {
         "return size >= 20",
         "return size > 21",
+        "return size != 5",
+        "return size == 6",
     }
     assert "+    return size <= 10" in (tmp_path / "report.txt").read_text()
     assert (root / "src/antiphon/halo/room/sizes.py").read_text() == CODE
     assert not (root / "mutants").exists()
-
-    (root / mutants.JUDGED).parent.mkdir()
-    (root / mutants.JUDGED).write_text(
-        '[[mutant]]\nmodule = "src/antiphon/halo/room/sizes.py"\nwas = "return size < 10"\n'
-        'becomes = "return size <= 10"\nreason = "nothing is that large"\n'
-    )
-    mutants.main(asked)
-    assert len(json.loads((tmp_path / "report.json").read_text())) == len(found) - 1
