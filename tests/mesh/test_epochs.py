@@ -10,7 +10,8 @@ import pytest
 from tests.mesh.wire import Weather, Wire
 from tests.party.epochs.epoch_acts import epoch, held, member, note, same
 
-from antiphon.halo.credentials.claims import Role
+from antiphon.feed.block import BodyState
+from antiphon.halo.credentials.claims import Position, Role
 from antiphon.mesh.codec import decode
 from antiphon.mesh.message import Blobs, WantBlobs
 from antiphon.testing.peers import Peer, Peers
@@ -53,6 +54,28 @@ def test_who_slept_through_epochs_that_everybody_has_pruned_begins_at_the_last(p
     same(alice, bob)
     assert alice.party.item(late.id).value["title"] == "written asleep"
     assert wire.blobs > 0
+
+
+def test_a_feed_passes_on_with_a_body_that_was_erased_before_it_came(peers: Peers) -> None:
+    """Bob got a message after its writer had erased its body. He passes the feed on to who joins later."""
+    alice, bob = peers.all
+    item = note(alice, "harmless")
+    stamp = item.edit("set", "title", "secret")
+    member(alice).erase(Position(bytes(stamp.feed), stamp.seq))
+    peers.all.remove(bob)
+    epoch(peers, alice)
+    alice.store.erase(stamp.feed, stamp.seq)
+    item.edit("set", "more", 1)
+    peers.all.append(bob)
+    Wire(peers).run()
+    assert bob.store.block(stamp.feed, stamp.seq).state is BodyState.LEFT_OUT
+    carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
+    Wire(peers, [("alice", "bob"), ("bob", "carol")]).run()
+
+    assert carol.lengths() == alice.lengths()
+    assert carol.party.item(item.id).value == {"title": "harmless", "more": 1}
+    same(alice, bob, carol)
 
 
 def test_a_joiner_gets_snapshot_and_tail_from_one_who_has_pruned(peers: Peers) -> None:

@@ -159,8 +159,8 @@ class Replica:
         given: Span | None = None
         try:
             for span in self.store.spans(feed, first):
-                if BodyState.LEFT_OUT in span.states:  # a peer that has the bodies serves them
-                    break
+                if BodyState.LEFT_OUT in span.states and not self._lacks_for_good(span):
+                    break  # a peer that has the bodies serves them
                 if given is not None and not _fit(given, span, size):
                     break
                 given = span if given is None else given.joined(span)
@@ -169,6 +169,12 @@ class Replica:
         except (MissingBlocks, CorruptBlock):  # pruned meanwhile, or damaged, which local readers report
             return given
         return given
+
+    def _lacks_for_good(self, span: Span) -> bool:
+        """True if all bodies that were left out of a range were erased before the epoch: no peer serves them."""
+        base = self._begins.get(span.feed)
+        lacking = {span.first + at for at, state in enumerate(span.states) if state == BodyState.LEFT_OUT}
+        return base is not None and max(lacking) <= base.seq and lacking <= set(self._erased(span.feed))
 
     def read_branch(self, want: WantBranch, size: int) -> list[Span]:
         """Return spans that lead to a block by its hash, as they are kept of a branch; empty if it is not here."""
