@@ -70,3 +70,24 @@ def test_admissions_beyond_a_budget_count_from_the_next_final_epoch_on(monkeypat
         assert Role.EDITOR in one.roles_of(identity)
     assert answers(script, machine) == answers(script, plain)
     assert machine.judge_data(data, 0, dict(machine.timeframe())) == plain.judge_data(data, 0, dict(plain.timeframe()))
+
+
+def test_rights_without_budgets_take_an_admission_beyond_one_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each message of a feed that is refused asks for them: taken again, it would forget all answers each time."""
+    monkeypatch.setattr("antiphon.halo.rights.budgets.GIVEN_MAX", 3)
+    monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
+    script = Hostile()
+    dave, opened = script.actors[3], [pair_of(f"data {number} of dave") for number in range(9)]
+    for pair in opened:
+        dave.open_data(pair)
+    feeds = script.rehearsal.blocks()
+    machine = setting_aside(script, feeds)
+    for blocks in feeds.values():
+        machine.add(blocks)
+    machine.set_aside(1)
+    before = machine.authority.untaken().version
+
+    versions = [machine.authority.untaken(opened[-1].key).version for _ in range(3)]
+
+    assert versions[0] > before, "the admission was set aside"
+    assert len(set(versions)) == 1
