@@ -182,6 +182,40 @@ def test_rule_7_of_two_who_revoke_each_other_the_senior_stays() -> None:
         assert state.member(carol.identity.key) is None
 
 
+@pytest.mark.parametrize("younger", [False, True])
+@pytest.mark.parametrize("older", [False, True])
+def test_rule_7_a_feed_goes_on_by_a_grant_that_its_revoker_could_not_have_taken(older: bool, younger: bool) -> None:
+    """Bob, an owner by Erin's word, revokes Carol, and has not seen that Alice admitted her. A grant that is younger
+    than his right he could have taken, an older one he could not, whatever Alice repeated after it.
+    """
+    rehearsal = Rehearsal()
+    alice, erin = rehearsal.founder("alice"), rehearsal.actor("erin")
+    bob, carol = rehearsal.actor("bob"), rehearsal.actor("carol")
+    alice.admit(erin, Role.OWNER)
+    erin.hear(alice)
+    erin.join()
+    if older:
+        alice.admit(carol, Role.EDITOR)
+    for number in range(12):  # so that Bob's right is younger than the older grant, and older than the younger one
+        alice.admit(pair_of(f"reader {number} of alice").key, Role.READER)
+    if younger:
+        alice.admit(carol, Role.EDITOR)
+    for number in range(4):
+        erin.admit(pair_of(f"reader {number} of erin").key, Role.READER)
+    erin.admit(bob, Role.OWNER)
+    erin.admit(carol, Role.EDITOR)
+    for actor in (carol, bob):
+        actor.hear(erin, carol)
+        actor.join()
+    bob.narrow(carol)
+    carol.hear(alice)
+    late = carol.open_data(pair_of("data of carol"))
+
+    alice.hear(erin, bob, carol)
+
+    assert [void.stamp for void in alice.voids] == ([] if older else [late])
+
+
 def test_rule_7_founders_cannot_be_removed_by_those_they_admitted() -> None:
     rehearsal = Rehearsal()
     alice, bob, carol = two_owners(rehearsal)
