@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochs.epoch_acts import device, member, note, pen, same
+from tests.party.epochs.epoch_acts import change, device, member, note, pen, same
 from tests.party.forked import Forked, pruned
 
 from antiphon.core.errors import BadEncoding
@@ -16,6 +16,7 @@ from antiphon.feed.feed_record import End
 from antiphon.feed.head_proof import HeadProof
 from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.codec import decode
+from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import Branch
 from antiphon.party.epochs.epochs import PATIENT_TERMS
 from antiphon.testing.peers import Peer, Peers
@@ -81,6 +82,27 @@ def test_a_fork_far_back_is_found_in_few_steps(peers: Peers) -> None:
     wire.run()
 
     assert ends(forked.feed, forked.alice) == ends(forked.feed, forked.carol) != [None]
+    assert wire.messages < 40
+
+
+def test_a_large_block_before_a_fork_does_not_hide_it(peers: Peers) -> None:
+    """Whoever looks for the fork gets blocks up to the large one, and they are known: it once asked for these again."""
+    alice, mallory, carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
+    item = note(mallory)
+    for number in range(6):
+        item.edit("set", "title", str(number))
+    item.edit("set", "large", "x" * (ANSWER_SIZE + 1))
+    peers.sync()
+    paper = pen(mallory)
+    for number in range(7):
+        item.edit("set", "title", f"for Alice {number}")
+    peers.pass_on(mallory, alice)
+    carol.take(paper.extend([change(mallory, item.id, "title", f"for Carol {number}") for number in range(6)]))
+    peers.all.remove(mallory)
+    wire = Wire(peers)
+    wire.run()
+
+    assert ends(bytes(paper.pair.key), alice, carol) == [9, 9]
     assert wire.messages < 40
 
 

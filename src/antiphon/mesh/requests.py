@@ -302,9 +302,10 @@ class Requester:
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which was not requested")
         for evidence in answer.forks:
             self._take_fork(evidence)
+        ends = {span.feed: span.end for span in came}
         for feed, (outcome, added) in self._replica.take_ranges(came, self._gate.device).items():
             self.taken += added
-            self._settle(feed, outcome, added, now_ms)
+            self._settle(feed, outcome, added, ends[feed], now_ms)
         for feed, _ in answer.lacks:
             if asked is not None:
                 self._set_aside(feed)
@@ -312,9 +313,11 @@ class Requester:
             for feed in asked:
                 self._rest[feed] = now_ms + self._timeout.timeout_ms
 
-    def _settle(self, feed: bytes, outcome: RangeOutcome, added: int, now_ms: int) -> None:
+    def _settle(self, feed: bytes, outcome: RangeOutcome, added: int, end: int, now_ms: int) -> None:
         if outcome is RangeOutcome.TAKEN:
             self._back.pop(feed, None)
+        elif outcome is RangeOutcome.KNOWN and feed in self._back:  # so large that it ended before the fork
+            self._back[feed] = min(self._back[feed], max(0, self._replica.holdings.length(feed) - end))
         elif outcome is RangeOutcome.BRANCH:
             back, held = self._back.get(feed, 0), self._replica.holdings.get(feed)
             if held is None or back >= held.length - held.start:
