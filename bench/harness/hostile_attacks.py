@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import count
+from random import Random
 
 from antiphon.core.v1 import array_pb2, messenger_pb2, text_pb2
 from antiphon.feed.encoder import Draft
@@ -92,6 +94,72 @@ def deletions(mallory: Mallory, size: int) -> None:
             mallory.spend(mallory.data, size, [mutation(item, proto.SerializeToString())])
 
 
+def _text_mutations(mallory: Mallory, size: int, fill: Callable[[text_pb2.TextMutation, int], None]) -> None:
+    """Spend bytes on mutations of one text, each filled in with its lamport."""
+    item = mallory.create("antiphon/text")
+    while mallory.spent < size:
+        proto = text_pb2.TextMutation()
+        fill(proto, mallory.feeds.record(mallory.data.feed).lamport + 1)
+        mallory.spend(mallory.data, size, [mutation(item, proto.SerializeToString())])
+
+
+def scattered(mallory: Mallory, size: int) -> None:
+    """Insertions at random places of a text, thousands in a mutation: each opens another part of it."""
+    chance, lamports = Random(1), list[int]()
+    count = 4096
+
+    def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
+        for _ in range(count):
+            insert = proto.inserts.add(text="x")
+            if lamports:
+                insert.lamport, insert.offset = chance.choice(lamports), chance.randrange(count)
+                insert.place = chance.choice((text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_RIGHT))
+            else:
+                insert.place = text_pb2.TEXT_PLACE_ROOT
+        lamports.append(lamport)
+
+    _text_mutations(mallory, size, fill)
+
+
+def marks(mallory: Mallory, size: int) -> None:
+    """Marks of a text, no two of which begin and end at the same characters."""
+    first: list[int] = []
+
+    def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
+        if not first:
+            proto.inserts.add(text="x" * 100_000, place=text_pb2.TEXT_PLACE_ROOT)
+            first.append(lamport)
+            return
+        for at in range(16_000):
+            mark = proto.marks.add(name="b")
+            mark.start.lamport, mark.start.offset = first[0], at
+            mark.end.lamport, mark.end.offset = first[0], at + lamport - first[0]
+
+    _text_mutations(mallory, size, fill)
+
+
+def waiting(mallory: Mallory, size: int) -> None:
+    """Insertions into a text that wait for elements which nobody has."""
+
+    def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
+        for at in range(4096):
+            proto.inserts.add(text="x", lamport=lamport - 1, offset=at)
+
+    _text_mutations(mallory, size, fill)
+
+
+def absent_feeds(mallory: Mallory, size: int) -> None:
+    """Deletions in a text of elements of feeds that do not exist."""
+    numbers = count(1)
+
+    def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
+        for at in range(1000):
+            proto.feeds.append(next(numbers).to_bytes(32, "big"))
+            proto.deletes.add(feed=at + 1, lamport=1)
+
+    _text_mutations(mallory, size, fill)
+
+
 def messengers(mallory: Mallory, size: int) -> None:
     """A chain of replies, each edited by a version that replaces nothing."""
     item = mallory.create("antiphon/messenger")
@@ -172,6 +240,10 @@ ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "arrays": arrays,
     "texts": texts,
     "deletions": deletions,
+    "scattered": scattered,
+    "marks": marks,
+    "waiting": waiting,
+    "absent feeds": absent_feeds,
     "messengers": messengers,
     "access lists": access_lists,
     "parents": parents,

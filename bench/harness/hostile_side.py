@@ -39,7 +39,8 @@ from harness.hostile_attacks import ATTACKS
 from harness.hostile_member import TEAM, Mallory
 
 LABEL = "Household"
-ATTACKED = ("objects", "arrays", "texts", "deletions", "messengers", "access lists")  # surfaces that are a single item
+TEXTS = ("texts", "deletions", "scattered", "marks", "waiting", "absent feeds")
+ATTACKED = ("objects", "arrays", *TEXTS, "messengers", "access lists")  # surfaces that are a single item
 REPEATS = 9  # of each act; the median counts
 ROUNDS_MAX = 3  # of receiving an attack
 ROUNDS_CPU_S = 12.0  # no further round after so much CPU time
@@ -261,8 +262,8 @@ def _edited(party: Party, surface: str, item: bytes) -> Iterator[tuple[str, Hand
     elif not surface:
         yield "objects", party.object({"key": 0})
         yield "arrays", party.list([1, 2, 3])
-        yield "texts", party.text("abc")
-        yield "deletions", party.text("abc")
+        for text in TEXTS:
+            yield text, party.text("abc")
         yield "messengers", party.thread()
         guarded = party.object({"key": 0})
         guarded.restrict_writers(party.store.me)

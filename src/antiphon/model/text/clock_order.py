@@ -101,6 +101,8 @@ class ClockOrder:
 
     def runs_of(self, blocks: Sequence[int], writer: Writer) -> list[list[Run]]:
         """Return the runs of some blocks. Those that are packed are copies, and remain packed."""
+        if not any(self._lengths[block] for block in blocks):  # as in most texts
+            return [list(self._blocks[block]) for block in blocks]  # type: ignore[arg-type]
         leaves: set[Any] = {one for block in blocks for one in self._blocks[block] if not one.length}
         copies: dict[int, Run] = {}
         if leaves:

@@ -214,6 +214,8 @@ class _Columns:
     def _runs_from(self, block: int) -> dict[int, list[Run]]:
         """Return the runs of a block and of some that follow, which will probably be made again, too."""
         runs, cells = self.writer.runs, self.writer.runs.cells
+        if block + 1 == len(cells):
+            return {block: runs.runs_of((block,), self.writer)[0]}
         further = range(block + 1, len(cells))
         mismatch = cells[block] is not None  # then most cells that follow will not do, either
         chosen = (nth for nth in further if mismatch or cells[nth] is None)
