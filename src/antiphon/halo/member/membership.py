@@ -554,16 +554,16 @@ class Membership:
 
     def why_barred(self) -> str:
         """Return why this device can write nothing in the party, the same before and after a restart; "" if it can."""
-        authority = self.machine.authority
-        control = self.control
-        if control is not None and authority.end(control.feed) > self.machine.length(control.feed):
-            return ""
-        party, device = f"party {self.party.short}", self.device
+        party, device, authority = f"party {self.party.short}", self.device, self.machine.authority
         if not self.machine.roles_of(device.identity):
             why = because(Reason.NOT_MEMBER, f"identity {device.identity.short} is no member as far as is known here")
             return f"{party}: {why}; ask an owner to admit it, and sync"
-        mine = [feed for feed, owner in authority.owners().items() if owner.device == device.key]
-        if any(authority.end(feed) != NO_END for feed in mine):
+        if self.control is not None:
+            owner = authority.owner(bytes(self.control.feed))
+            if owner is None or not authority.has_ended(bytes(self.control.feed), owner):
+                return ""
+        mine = [(feed, owner) for feed, owner in authority.owners().items() if owner.device == device.key]
+        if any(authority.has_ended(feed, owner) for feed, owner in mine):
             why = because(Reason.PAST_CUT, f"the feeds of device {device.key.short} have ended")
             return f"{party}: {why}; let its identity vouch for it again (`join`), or for a new device"
         return f"{party}: this device has no feed in it; `join` it first"
