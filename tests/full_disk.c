@@ -1,13 +1,15 @@
 /* A disk that becomes full, for tests: preloaded into processes, it lets the writes into one folder fail from the n-th on.
  *
  * FULL_DISK_FOLDER is the folder. FULL_DISK_COUNT is a file of two 64-bit numbers, shared by all processes: how many
- * writes there were, and after how many the disk is full (negative: never).
+ * writes there were, and after how many the disk is full (negative: never). With FULL_DISK_KILL the process is killed at
+ * that write instead, and renaming, deleting and syncing count as writes, too.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,9 +22,11 @@
 
 static int64_t *shared;
 static const char *folder;
+static int killing;
 
 __attribute__((constructor)) static void begin(void) {
     folder = getenv("FULL_DISK_FOLDER");
+    killing = getenv("FULL_DISK_KILL") != NULL;
     const char *count = getenv("FULL_DISK_COUNT");
     int handle = folder && count ? open(count, O_RDWR | O_CLOEXEC) : -1;
     if (handle < 0) return;
@@ -36,6 +40,7 @@ static int full(const char *path) {
     int64_t number = __atomic_add_fetch(&shared[0], 1, __ATOMIC_SEQ_CST);
     int64_t limit = __atomic_load_n(&shared[1], __ATOMIC_SEQ_CST);
     if (limit < 0 || number <= limit) return 0;
+    if (killing) kill(getpid(), SIGKILL);
     errno = ENOSPC;
     return 1;
 }
@@ -81,3 +86,7 @@ WRITE(writev, const struct iovec *parts, int count) { return full_at(handle) ? -
 int mkdir(const char *path, mode_t mode) {
     return access(path, F_OK) != 0 && full(path) ? -1 : REAL(mkdir)(path, mode);
 }
+
+int rename(const char *from, const char *to) { return killing && full(to) ? -1 : REAL(rename)(from, to); }
+int unlink(const char *path) { return killing && full(path) ? -1 : REAL(unlink)(path); }
+int fsync(int handle) { return killing && full_at(handle) ? -1 : REAL(fsync)(handle); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,12 +21,14 @@ from tools.examples_queries import (
 )
 from tools.target import Target
 
+from antiphon.api.backup.manifest import decode_manifest, encode_manifest
 from antiphon.api.invitation import Invitation
 from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, RegistryEntry
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding
+from antiphon.core.home_version import decode_version, encode_version
 from antiphon.core.v1 import query_pb2, value_pb2
 from antiphon.model.value import read_value, to_proto
 from antiphon.query.codec import protobuf
@@ -157,7 +160,28 @@ def text_targets(made: dict[str, Example]) -> dict[str, Target]:
             lambda data: Invitation.parse(text(data)), lambda found: str(found).encode(), (invitation,), canonical=False
         ),
         "registry": Target(registry, None, (names,)),
+        "home-version": Target(decode_version, encode_version, (made["home-version"].data,)),
+        "home-version-summed": Target(
+            lambda data: decode_version(b"%s %s" % (data, sha256(data).hexdigest()[:16].encode())),
+            lambda version: encode_version(version).partition(b" ")[0],
+            (b"antiphon.home.2",),
+        ),
+        "backup-manifest": Target(decode_manifest, encode_manifest, (made["backup-manifest"].data,)),
+        "backup-manifest-summed": Target(
+            lambda data: decode_manifest(with_checksum(data)),
+            lambda manifest: without_checksum(encode_manifest(manifest)),
+            (without_checksum(made["backup-manifest"].data),),
+        ),
     }
+
+
+def with_checksum(data: bytes) -> bytes:
+    """Add the last field of a manifest, with the right checksum, to the text of the other fields."""
+    return data.removesuffix(b"\n}") + b',\n "checksum": "%s"\n}' % sha256(data).hexdigest().encode()
+
+
+def without_checksum(data: bytes) -> bytes:
+    return data.partition(b',\n "checksum": ')[0] + b"\n}"
 
 
 def other_targets(made: dict[str, Example]) -> dict[str, Target]:

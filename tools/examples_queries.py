@@ -8,17 +8,27 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 from tools.examples_models import VIEW
 
+from antiphon.api.backup.manifest import (
+    FILES as BACKUP_FILES,
+    BackupFile,
+    Counts,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+)
 from antiphon.api.held_views import HeldViews
 from antiphon.api.invitation import Invitation
 from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, RegistryEntry
 from antiphon.api.typed.schema_items import seal_of
+from antiphon.core.home_version import decode_version, encode_version
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
@@ -186,7 +196,20 @@ def text_examples() -> dict[str, Example]:
         ),
         "registry": Example(names, registry_again, text=True),
         "held-views": Example(held, read_held_views, text=True),
+        "home-version": Example(encode_version(2), lambda data: encode_version(decode_version(data)), text=True),
+        "backup-manifest": Example(
+            encode_manifest(BACKUP), lambda data: encode_manifest(decode_manifest(data)), text=True
+        ),
     }
+
+
+#: The backup of a home with one party, whose files each have their own name as content.
+BACKUP = Manifest(
+    NOW_MS,
+    "passphrase",
+    Counts(parties=1, feeds=2, blocks=9, blobs=4, wrong=0),
+    tuple(BackupFile(name, len(name), sha256(name.encode()).digest()) for name in BACKUP_FILES),
+)
 
 
 def registry_bytes(folder: Path, records: Iterable[RegistryEntry]) -> bytes:

@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING
 from antiphon.core.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from antiphon.api.backup.backup import backup as backup
+    from antiphon.api.backup.restore import restore as restore
     from antiphon.api.items.file import File as File
     from antiphon.api.items.handle import Handle as Handle
     from antiphon.api.items.list import List as List

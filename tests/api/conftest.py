@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.api.small_disk import SmallDisk
 
 import antiphon
 from antiphon import Party, Store
@@ -60,3 +62,21 @@ def theirs(ada: Store, bob: Store, party: Party) -> Party:
     bob.join(party.invite(bob.me))
     antiphon.sync(ada, bob)
     return bob.party(party.key)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -17,6 +17,7 @@ Start reading at `store.py` (`antiphon.open`), then `party.py`, then `items/hand
     key_text      keys as text with a checksum
     json_file     small JSON files in a store's folder, replaced atomically
     copy_blobs    copies blobs between two stores in one process
+    backup/       copies of a home that is in use, and homes made of them
     health/       what is wrong with the files of a home, and what to do about it
     items/        handles: `Object`, `List`, `Text`, `Thread`, `File`
     query/        arguments of queries, their results and deltas

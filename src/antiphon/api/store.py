@@ -30,9 +30,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from antiphon.api.backup.backup import BackupReport, OpenHome, copy_home
 from antiphon.api.child_party import add_child_reference
+from antiphon.api.health.feed_checks import Tick as BackupTick
 from antiphon.api.health.home_files import tighten
-from antiphon.api.health.presence import need_feeds, need_keys, need_rest
+from antiphon.api.health.presence import need_feeds, need_keys, need_rest, refuse_backup
+from antiphon.api.health.upgrade import upgrade_home
 from antiphon.api.held_views import HeldViews, hold_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
@@ -53,6 +56,7 @@ from antiphon.core.errors import (
     UnknownModel,
     UnknownParty,
 )
+from antiphon.core.home_version import need_version
 from antiphon.core.keys import PublicKey
 from antiphon.core.local_path import local_path
 from antiphon.core.ports import Clock, Randomness
@@ -68,6 +72,7 @@ from antiphon.party.live.manager import KnownParty, PartyManager
 from antiphon.party.maintenance.garbage import GarbageReport, collect_garbage
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 from antiphon.query.index.index import ItemIndex
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.car_file import CarFile
 
 _LOG = logging.getLogger("antiphon")
@@ -410,6 +415,18 @@ class Store:
         party.refresh()
         return party
 
+    def backup(self, to: str | Path, *, tick: BackupTick = lambda *_: None) -> BackupReport:
+        """Copy this home into a new folder, while it is in use; `antiphon.restore` makes a home of it.
+
+        The copy is of one moment, and appears whole or not at all. It has the private keys, protected as they are
+        here; items are left out, because they are built again. `tick` is called with the current step, how much of it
+        is done, and how much it is.
+        """
+        with self._open_one():
+            blobs = self.manager.blobs
+            assert isinstance(blobs, BlobStore), "a home has its blobs on the disk"
+            return copy_home(OpenHome(self.path, self.manager.feeds, blobs, self.manager.meta), to, tick=tick)
+
     def collect_garbage(self, *, earlier: int | None = 0) -> GarbageReport:
         """Delete the blobs that no party refers to any more. Return a report.
 
@@ -515,10 +532,18 @@ def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Pro
 def _enter(
     home: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
 ) -> tuple[KeyStore, str]:
-    """Open or create the keys of a home, if no file was lost, and take the permissions of others from its files."""
+    """Open or create the keys of a home, if no file was lost, and take the permissions of others from its files.
+
+    An older home is upgraded before any of its files is opened.
+    """
+    refuse_backup(home)
+    need_version(home)
     need_keys(home)
+    if (home / "keys").exists():
+        upgrade_home(home)
     keys, recovery_phrase = _keys(home / "keys", name, protection, passphrase, randomness)
     tighten(home)
+    upgrade_home(home)
     need_feeds(home, keys)
     return keys, recovery_phrase
 

@@ -2,6 +2,7 @@
 
     app             the application, and commands about a whole home: feeds, verify, quarantine, compact, gc
     party_commands  `antiphon party`: members, export to a CAR file, import, and verification of epochs
+    backup_commands  `antiphon backup`, `antiphon restore`
     operator_commands  `antiphon party costs`, `devices`, `ignore`, `heed`, `revoke`, `end-device`, `leave`, `take-back`
     epochs          `antiphon epoch`: list, declare, attest, prune, and the policy
     snapshots       `antiphon epoch show` and `save`: one snapshot, or one view of it

@@ -7,17 +7,15 @@ commands of `epoch` and `party` that write lock the home: they fail while anothe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import epochs, generate, operator_commands, party_commands, sim
+from antiphon.cli import backup_commands, epochs, generate, operator_commands, party_commands, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -33,6 +31,7 @@ from antiphon.cli.common import (
     parties_of,
     reading,
     show,
+    steps,
     table,
     writing_home,
 )
@@ -54,6 +53,8 @@ app.add_typer(sim.app, name="sim")
 app.add_typer(commands.app, name="pipeline")
 commands.app.command("query")(query.query)
 app.command("generate")(generate.generate)
+app.command("backup")(backup_commands.backup)
+app.command("restore")(backup_commands.restore)
 
 
 @app.command()
@@ -93,7 +94,7 @@ def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = Fal
     from antiphon.api.health.check import check_home
 
     need_home(home)
-    with _steps(as_json) as tick:
+    with steps(as_json) as tick:
         report = check_home(home, passphrase, tick)
     answer = {"feeds": report.feeds, "blocks": report.blocks, "wrong": [finding.row() for finding in report.wrong]}
     answer["notes"] = [finding.row() for finding in report.findings if finding.harmless]
@@ -131,10 +132,12 @@ def doctor(
     if not repair:
         verify(home, passphrase, as_json)
         return
+    from antiphon.api.health.presence import refuse_backup
     from antiphon.api.health.repair import repair_home
 
     need_home(home)
-    with _steps(as_json) as tick:
+    refuse_backup(home)
+    with steps(as_json) as tick:
         done = repair_home(home, passphrase, tick)
     answer = {name: [finding.row() for finding in getattr(done, name)] for name in ("repaired", "left")}
 
@@ -223,6 +226,9 @@ def party(
 @app.command()
 def compact(home: Home = HERE, as_json: Json = False) -> None:
     """Shrink the files of feeds and blobs: rewrite them without the space of removed data. Locks the home."""
+    from antiphon.api.health.presence import refuse_backup
+
+    refuse_backup(home)
     with FeedStore.open(feeds_folder(home)) as feeds, busy(as_json, "rewriting the feeds"):
         sizes = {"feeds": feeds.compact(), "blobs": 0}
     if has_blobs(home):
@@ -264,20 +270,6 @@ def main() -> None:
 # -- inside
 
 
-@contextmanager
-def _steps(as_json: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for each step of a check; yield a function that takes a step, how much is done, and of how much."""
-    with _progress(as_json) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def tick(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = progress.add_task(step, total=total)
-            progress.update(tasks[step], completed=done)
-
-        yield tick
-
-
 def _feed_row(record: FeedRecord) -> dict[str, Any]:
     bounds = record.bounds
     return {
@@ -290,15 +282,3 @@ def _feed_row(record: FeedRecord) -> dict[str, Any]:
         "writable": record.writable,
         "retired": record.retired,
     }
-
-
-def _progress(as_json: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=as_json,
-    )

@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
 
 from antiphon.core.errors import InvalidInput
+from antiphon.core.home_version import need_version
 from antiphon.core.keys import PublicKey
 from antiphon.core.local_path import local_path
 from antiphon.core.plain_text import is_plain, plain_text
@@ -102,6 +112,7 @@ def feeds_folder(home: Path) -> Path:
     folder = home / "feeds"
     if not (folder / "data.mdb").exists():
         raise InvalidInput(f"there is no feed store in {home}; name the peer's folder with --home")
+    need_version(home)
     return folder
 
 
@@ -122,6 +133,7 @@ def parties_of(home: Path, key: str = "") -> list[Subscription]:
     """The parties of a home whose keys begin with `key`, in hex."""
     if not (home / "meta.db").exists():
         raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
+    need_version(home)
     with MetaStore.open(home / "meta.db") as meta:
         return [row for row in meta.parties() if row.party.hex().startswith(key)]
 
@@ -216,6 +228,32 @@ def busy(as_json: bool, what: str) -> Iterator[None]:
     with Progress(*columns, console=err, transient=True, disable=as_json) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+@contextmanager
+def steps(as_json: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for each step of a check; yield a function that takes a step, how much is done, and of how much."""
+    with _progress(as_json) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(step, total=total)
+            progress.update(tasks[step], completed=done)
+
+        yield tick
+
+
+def _progress(as_json: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=as_json,
+    )
 
 
 def show(as_json: bool, answer: Any, people: Callable[[], None]) -> None:

@@ -13,6 +13,8 @@ reasons    `Reason`: stable codes of why something does not count
 ports      `Clock`, `Randomness`: time and randomness, which are passed in
 output_file  `output_file`: files that appear whole or not at all
 plain_text characters of peers' text that command a terminal or mislead the eye, in their written form
+output_folder  `output_folder`: folders that appear whole or not at all
+home_version  the version of a home, in its file `home.version`
 codec      `Reader`: bounded reads of bytes that may be hostile
 exports    public names of a package, loaded when they are first used
 generics   `TypeVar` with a default

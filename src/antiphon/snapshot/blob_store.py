@@ -17,7 +17,7 @@ from typing import Any
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, InvalidInput, StoreError
 from antiphon.feed.store.disk import MACHINE, Disk
-from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
+from antiphon.feed.store.map_file import MAP_SIZE_START, FrozenMap, MapFile
 from antiphon.snapshot.blob_collection import BlobCollection, BlobCollector
 from antiphon.snapshot.blobs import Blobs, checked, missing_blob
 
@@ -140,6 +140,15 @@ class BlobStore(Blobs):
 
     def _size(self, txn: Any) -> int:
         return int.from_bytes(txn.get(_SIZE, db=self._meta) or b"", "little")
+
+    def frozen(self) -> AbstractContextManager[FrozenMap]:
+        """Hold the state of this moment, to copy it. Until it is left, the thread must not use this store otherwise."""
+        return self._file.frozen()
+
+    @property
+    def transaction(self) -> int:
+        """A number that rises with each change of the store, of any process."""
+        return self._file.transaction()
 
     # -- damage
 

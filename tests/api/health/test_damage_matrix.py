@@ -48,6 +48,7 @@ KINDS = (
     "items/PARTY.checkpoint",
     "names.json",
     "views.json",
+    "home.version",
 )
 DAMAGES = ("truncated", *(f"flipped {number}" for number in range(FLIPS)), "zeroed", "deleted", "swapped", "older")
 WAY_BACK = re.compile(r"doctor|copy|sync|recover|built again|verify|correct|repair it")

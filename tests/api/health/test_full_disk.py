@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
+from tests.api.small_disk import SmallDisk
 from tests.budget import budget
 
 import antiphon
@@ -17,49 +16,6 @@ from antiphon.api.health.finding import FindingCode
 from antiphon.core.errors import AntiphonError, DiskFull, InvalidInput, KeyStoreError
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-
-PAGE = 4096
-
-
-class SmallDisk:
-    """A file system of a few MiB in memory. A file takes up the room that is to be missing."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.home = folder / "home"
-        self._filler = folder / "filler"
-
-    def leave(self, pages: int) -> None:
-        """Take all room but a few pages."""
-        handle = os.open(self._filler, os.O_CREAT | os.O_WRONLY)
-        try:
-            while os.write(handle, bytes(PAGE)) == PAGE:
-                pass
-        except OSError:
-            os.ftruncate(handle, max(0, os.fstat(handle).st_size - pages * PAGE))
-        finally:
-            os.close(handle)
-
-    def free(self) -> None:
-        self._filler.unlink(missing_ok=True)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
-    try:
-        yield SmallDisk(folder)
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def check_named(error: AntiphonError, disk: SmallDisk) -> None:

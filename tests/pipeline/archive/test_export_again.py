@@ -219,12 +219,12 @@ def test_of_a_long_feed_that_is_damaged_the_archive_has_what_is_before_and_later
 
 
 def test_what_a_killed_import_has_left_goes_with_the_next(home: Path, tmp_path: Path) -> None:
-    left, busy, other = (tmp_path / name for name in ("back.{}.partial", "back.{}.partial", "back.mine.partial"))
-    left, busy = Path(str(left).format("0" * 32)), Path(str(busy).format("1" * 32))
+    names = (f".antiphon-{'0' * 32}.partial", f".antiphon-{'1' * 32}.partial", ".antiphon-mine.partial")
+    left, busy, other = (tmp_path / name for name in names)
     for path in (left, busy, other):
         (path / "feeds").mkdir(parents=True)
     handle = os.open(busy, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)  # as an import does that goes on
+    fcntl.flock(handle, fcntl.LOCK_SH)  # as an import does that goes on
     import_archive(tmp_path / "archive", tmp_path / "back")
     os.close(handle)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from antiphon.api.health import feed_checks, file_checks
 from antiphon.api.health.feed_checks import Tick
-from antiphon.api.health.finding import Finding
+from antiphon.api.health.finding import Finding, FindingCode
 from antiphon.core.errors import InvalidInput
 from antiphon.feed.feed_record import FeedRecord
 
@@ -47,6 +47,10 @@ def check_home(home: Path, passphrase: str | None = None, tick: Tick = lambda *_
 
 
 def _check(home: Path, passphrase: str | None, tick: Tick, records: list[FeedRecord]) -> Iterator[Finding]:
+    of_version = list(file_checks.check_version(home))
+    yield from of_version
+    if any(finding.code is FindingCode.VERSION_NEWER for finding in of_version):
+        return  # this program does not know what its files mean
     yield from feed_checks.check_feeds(home, tick, records)
     yield from chain(
         feed_checks.check_blobs(home, tick),

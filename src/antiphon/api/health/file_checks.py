@@ -10,6 +10,7 @@ from antiphon.api.health.home_files import ITEMS, KEYS, METADATA, NAMES, VIEWS, 
 from antiphon.api.held_views import HeldViews
 from antiphon.api.registry import LocalRegistry
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedStore, StoreError
+from antiphon.core.home_version import HOME_VERSION, VERSION_FILE, read_version
 from antiphon.core.keys import KEY_SIZE
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints
@@ -25,6 +26,20 @@ _KEYS_LOST = (
 )
 
 _UNREADABLE = "Check it again as a user that may read and write it; if that does not help, check the disk"
+
+
+def check_version(home: Path) -> Iterator[Finding]:
+    """Check that the version of the home can be read, and that this program knows it."""
+    try:
+        version = read_version(home)
+    except DamagedStore as error:
+        yield Finding(FindingCode.VERSION_DAMAGED, VERSION_FILE, str(error))
+    except StoreError as error:
+        yield Finding(FindingCode.FILE_LOCKED, VERSION_FILE, str(error), advice=_UNREADABLE)
+    else:
+        if version > HOME_VERSION:
+            what = f"the home has version {version}, and this program knows versions up to {HOME_VERSION}"
+            yield Finding(FindingCode.VERSION_NEWER, VERSION_FILE, what)
 
 
 def check_keys(home: Path, passphrase: str | None, records: Sequence[FeedRecord]) -> Iterator[Finding]:

@@ -46,6 +46,8 @@ class FindingCode(enum.StrEnum):
     ITEMS_DAMAGED = "items.damaged"
     CHECKPOINT_DAMAGED = "checkpoint.damaged"
     SETTINGS_DAMAGED = "settings.damaged"
+    VERSION_DAMAGED = "version.damaged"
+    VERSION_NEWER = "version.newer"
 
 
 _FETCH = "Drop it, then sync: a peer that has it sends it again"
@@ -83,6 +85,15 @@ _STEPS: dict[FindingCode, tuple[Remedy, str]] = {
     FindingCode.ITEMS_DAMAGED: (Remedy.REBUILD, _REBUILD),
     FindingCode.CHECKPOINT_DAMAGED: (Remedy.REBUILD, "It is written again; the next opening takes longer"),
     FindingCode.SETTINGS_DAMAGED: (Remedy.COPY, "Put a copy of it back, or correct it: it is JSON"),
+    FindingCode.VERSION_DAMAGED: (
+        Remedy.REBUILD,
+        "Drop it: the next opening goes through all upgrades again. Put a copy of it back instead if a newer program "
+        "has used this home",
+    ),
+    FindingCode.VERSION_NEWER: (
+        Remedy.COPY,
+        "Use the newer program; or restore a backup that is older than the upgrade",
+    ),
 }
 
 

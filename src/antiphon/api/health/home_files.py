@@ -6,6 +6,7 @@ meta.db         the followed parties, with SQLite's meta.db-wal and meta.db-shm
 items/          for each party <key>.db, an item store, with SQLite's files, and <key>.checkpoint; both derived
 names.json      names of models and view classes
 views.json      the parties of which one view alone is held
+home.version    the version of the home
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from antiphon.core.home_version import VERSION_FILE
+
 KEYS, METADATA, NAMES, VIEWS = "keys", "meta.db", "names.json", "views.json"
 FEEDS, BLOBS, ITEMS = "feeds", "blobs", "items"
 DATA = "data.mdb"
+BACKUP = "antiphon-backup.json"  # makes a folder a backup of a home
 _FOLDERS = (FEEDS, BLOBS, ITEMS)
 _OTHERS = 0o077  # the permissions of anybody but the owner
 
@@ -28,7 +32,7 @@ def home_paths(home: Path) -> Iterator[Path]:
     with os.scandir(home) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = entry.name.removeprefix(".")
-            if entry.is_file(follow_symlinks=False) and name.startswith((KEYS, METADATA, NAMES, VIEWS)):
+            if entry.is_file(follow_symlinks=False) and name.startswith((KEYS, METADATA, NAMES, VIEWS, VERSION_FILE)):
                 yield home / entry.name
     for folder in _FOLDERS:
         if (home / folder).is_dir() and not (home / folder).is_symlink():

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from antiphon.api.health.home_files import BLOBS, DATA, FEEDS, KEYS, METADATA
-from antiphon.core.errors import DamagedStore
+from antiphon.api.health.home_files import BACKUP, BLOBS, DATA, FEEDS, KEYS, METADATA
+from antiphon.core.errors import DamagedStore, InvalidInput
+from antiphon.core.home_version import need_version
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
+
+_FEEDS_MISSING = (
+    "the feeds of this home are missing. Put a copy of the folder back: this device then opens new feeds; or "
+    "begin a new home with the recovery phrase of the identity, join your parties, and sync"
+)
+_METADATA_MISSING = (
+    "the list of parties is missing. Put a copy of the file back, or make it anew from the feeds: "
+    "`antiphon doctor --repair`; labels and preferences are lost then"
+)
+_BLOBS_MISSING = (
+    "the blobs are missing: snapshots, and contents of files. Put a copy of the folder back, or begin an empty "
+    "one (antiphon.snapshot.BlobStore.open), and sync: members send them again"
+)
 
 
 def need_keys(home: Path) -> None:
@@ -33,15 +47,12 @@ def need_keys(home: Path) -> None:
 def need_feeds(home: Path, keys: KeyStore) -> None:
     """Raise `DamagedStore` if the keys of feeds are here, and the feeds are not."""
     if not _has(home / FEEDS / DATA) and keys.keys(KeyKind.FEED):
-        raise _missing(
-            home / FEEDS / DATA,
-            "the feeds of this home are missing. Put a copy of the folder back: this device then opens new feeds; or "
-            "begin a new home with the recovery phrase of the identity, join your parties, and sync",
-        )
+        raise _missing(home / FEEDS / DATA, _FEEDS_MISSING)
 
 
 def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
     """Raise `DamagedStore` if feeds are written here, and their keys, the list of parties or the blobs are missing."""
+    need_version(home)  # again, now that nobody else writes: a newer program may have been first
     written = {record.feed for record in feeds.feeds() if record.writable}
     if not written:
         return  # a new home
@@ -53,16 +64,28 @@ def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
             "sync",
         )
     if not _has(home / METADATA):
-        raise _missing(
-            home / METADATA,
-            "the list of parties is missing. Put a copy of the file back, or make it anew from the feeds: "
-            "`antiphon doctor --repair`; labels and preferences are lost then",
-        )
+        raise _missing(home / METADATA, _METADATA_MISSING)
     if not _has(home / BLOBS / DATA):
-        raise _missing(
-            home / BLOBS / DATA,
-            "the blobs are missing: snapshots, and contents of files. Put a copy of the folder back, or begin an empty "
-            "one (antiphon.snapshot.BlobStore.open), and sync: members send them again",
+        raise _missing(home / BLOBS / DATA, _BLOBS_MISSING)
+
+
+def need_files(home: Path) -> None:
+    """Raise `DamagedStore` if a home lacks a file that every home has, once it was opened."""
+    need_keys(home)
+    if not _has(home / FEEDS / DATA):
+        raise _missing(home / FEEDS / DATA, _FEEDS_MISSING)
+    if not _has(home / METADATA):
+        raise _missing(home / METADATA, _METADATA_MISSING)
+    if not _has(home / BLOBS / DATA):
+        raise _missing(home / BLOBS / DATA, _BLOBS_MISSING)
+
+
+def refuse_backup(home: Path) -> None:
+    """Raise `InvalidInput` if a folder is a backup: opening it would change it."""
+    if (home / BACKUP).exists():
+        raise InvalidInput(
+            f"{home} is a backup, and opening it would spoil it: make a home of it with `antiphon restore --from "
+            f"{home} --home …`, or `antiphon.restore`"
         )
 
 

@@ -26,6 +26,7 @@ from antiphon.api.health.check import check_home
 from antiphon.api.health.feed_checks import Tick
 from antiphon.api.health.finding import Finding, FindingCode
 from antiphon.api.health.home_files import BLOBS, FEEDS, METADATA, tighten
+from antiphon.core.home_version import VERSION_FILE
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.lock import lock
 from antiphon.party.live.manager import find_genesis
@@ -110,6 +111,15 @@ def _set_aside(path: Path) -> None:
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
 
 
+def _drop_version(home: Path, findings: list[Finding]) -> None:
+    """Delete the file: the home counts as one of version 1 then, and all steps of the upgrade can be taken again."""
+    handle = lock(home / FEEDS)
+    try:
+        (home / VERSION_FILE).unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
 def _tighten(home: Path, findings: list[Finding]) -> None:
     tighten(home)
 
@@ -127,4 +137,5 @@ _REPAIRS: dict[FindingCode, Repair] = {
     FindingCode.METADATA_DAMAGED: _rebuild_metadata,
     FindingCode.METADATA_PARTY: _rebuild_metadata,
     FindingCode.FILE_PERMISSIONS: _tighten,
+    FindingCode.VERSION_DAMAGED: _drop_version,
 }

@@ -120,7 +120,11 @@ class Env(MapFile[Tables]):
                 self._disk.flushed(self.path)
             return
         self._check_open()
-        handle = os.open(self.path / "data.mdb", os.O_RDONLY)
+        self.sync_file()
+
+    def sync_file(self) -> None:
+        """Sync what is committed, without a transaction of its own."""
+        handle = os.open(self.path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fdatasync(handle)
         finally:

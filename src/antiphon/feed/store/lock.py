@@ -23,9 +23,13 @@ def lock(path: Path) -> int:
         raise StoreLocked(
             f"the store at {path} is being written by process {holder}; stop that one, or open the store read-only"
         ) from None
-    os.close(os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.close(os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    except BaseException:  # on a full disk, the next attempt in this process must not find the store locked
+        os.close(handle)
+        raise
     return handle
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -17,10 +19,12 @@ from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.gate import Gate
 from antiphon.feed.store.lock import lock, lock_shared, sync_folder, without_readers
 from antiphon.feed.store.map_check import map_fault
+from antiphon.feed.store.private_files import make_file
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
 READERS_MAX = 1024
+_TICK_SECONDS = 0.1  # between two reports of a copy's progress
 _LOCK_SIZE = 64 * READERS_MAX + 4096  # of LMDB's lock file, at least: a slot for each reader
 
 Result = TypeVar("Result")
@@ -172,6 +176,15 @@ class MapFile(ABC, Generic[View]):
                 f"the {self.what} at {self.path} cannot be read: {error}. {self.if_damaged}; check the disk"
             ) from error
 
+    @contextmanager
+    def frozen(self) -> Iterator[FrozenMap]:
+        """Hold the state of one moment. In this process the map cannot grow meanwhile, so a write may have to wait."""
+        txn = self.begin_reading()
+        try:
+            yield FrozenMap(self.what, self._env, txn)
+        finally:
+            self.end_reading(txn, None)
+
     def transact(self, act: Callable[[Any], Result]) -> Result:
         """Run `act` in one transaction, durable on return. If the map has to grow, `act` runs again from the start."""
         self._check_open()
@@ -296,6 +309,47 @@ class MapFile(ABC, Generic[View]):
 
     def _close(self) -> None:
         self._env.close()
+
+
+class FrozenMap:
+    """The state of an LMDB file after one transaction, whose `number` it has. Writers go on beside it."""
+
+    def __init__(self, what: str, env: Any, txn: Any) -> None:
+        self._what = what
+        self._env = env
+        self._txn = txn
+        self.number: int = txn.id()
+
+    def copy(self, path: Path, tick: Callable[[int, int], None] = lambda *_: None) -> None:
+        """Write the state into a new file at `path`, without free pages and so without deleted data.
+
+        The file is its owner's alone, and not synced. `tick` is called with the bytes that are written, and with how
+        many there are at most.
+        """
+        total = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        failed: list[BaseException] = []
+        ended = threading.Event()
+        with make_file(path).open("r+b") as file:
+            thread = threading.Thread(target=self._copy, args=(file.fileno(), failed, ended), name="antiphon-copy")
+            thread.start()
+            try:
+                while not ended.wait(_TICK_SECONDS):
+                    tick(min(os.fstat(file.fileno()).st_size, total), total)
+            finally:
+                thread.join()  # it must not write to a closed file, also after an interrupt
+        tick(total, total)
+        for error in failed:
+            if is_out_of_room(error, path):
+                raise disk_full(f"a copy of the {self._what}", path) from error
+            raise StoreError(f"the {self._what} could not be copied to {path}: {error}") from error
+
+    def _copy(self, handle: int, failed: list[BaseException], ended: threading.Event) -> None:
+        try:
+            self._env.copyfd(handle, compact=True, txn=self._txn)
+        except BaseException as error:  # for the thread that waits
+            failed.append(error)
+        finally:
+            ended.set()
 
 
 class ReadTransaction(Generic[View]):

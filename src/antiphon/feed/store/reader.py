@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store import damage, quarantine
 from antiphon.feed.store.damage import Damage
 from antiphon.feed.store.env import Env
+from antiphon.feed.store.map_file import FrozenMap
 from antiphon.feed.store.party_records import ChangedFeeds, PartyRecords
 from antiphon.feed.store.quarantine import Quarantine
 from antiphon.feed.store.watch import Watch
@@ -233,6 +235,16 @@ class FeedReader:
     def check_structure(self) -> None:
         """Follow the trees of the store's file by hand; raise `DamagedStore` if they have changed."""
         self._env.check_structure()
+
+    @contextmanager
+    def frozen(self) -> Iterator[FrozenMap]:
+        """Hold the state of this moment, to copy it. It is synced: a copy may leave this machine (rule 6).
+
+        Until it is left, the thread must not use this store in another way.
+        """
+        with self._env.frozen() as frozen:
+            self._env.sync_file()
+            yield frozen
 
     def feed_keys(self) -> list[bytes]:
         """Return the keys of all feeds of which anything is here, also of those without a sound record."""

@@ -12,13 +12,14 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from antiphon.core.codec import u32
 from antiphon.core.disk_room import disk_full, is_out_of_room
 from antiphon.core.errors import DamagedStore, StoreClosed, StoreError, StoreLocked
+from antiphon.feed.store.private_files import make_file
 
 APPLICATION_ID = int.from_bytes(b"APm1", "big")
 VERSION = 1
@@ -127,6 +128,14 @@ class MetaFile:
             for table in TABLES:
                 for _ in rows.select(table):
                     pass
+
+    def copy(self, path: Path) -> None:
+        """Write the state of this moment into a new file at `path`, which is its owner's alone, and not synced."""
+        with self._lock, _errors(path):
+            if self._closed:
+                raise StoreClosed(f"the metadata store {self.path} is closed; open it again")
+            with closing(sqlite3.connect(make_file(path))) as copy:
+                self._db.backup(copy)
 
     def close(self) -> None:
         """Close the file. Closing again has no effect."""

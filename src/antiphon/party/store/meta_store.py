@@ -244,6 +244,10 @@ class MetaStore:
         """Read and verify everything; `open` does so, too."""
         self._file.verify()
 
+    def copy(self, path: Path) -> None:
+        """Write the state of this moment into a new file. Several processes may write meanwhile."""
+        self._file.copy(path)
+
     def close(self) -> None:
         """Close the store. Closing again has no effect."""
         self._file.close()

@@ -8,14 +8,9 @@ the home creates new ones, which are not members of any party.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
-import shutil
-import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,19 +20,17 @@ from antiphon.core.errors import (
     BadEncoding,
     CorruptBlock,
     Equivocation,
-    InvalidInput,
     MissingBlob,
     RefusedBlocks,
 )
 from antiphon.core.local_path import local_path
+from antiphon.core.output_folder import output_folder, refuse_existing
 from antiphon.feed.block import BodyState
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, begins_control
-from antiphon.feed.store.lock import sync_folder
-from antiphon.feed.store.private_files import make_folder
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.bundle.export import joined
@@ -79,49 +72,17 @@ def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent
     """Make a home from an archive. If any data is refused, no home is made; the error names feed, block and reason."""
     source, target = local_path(folder).absolute(), local_path(home).absolute()
     manifest = Manifest.read(source)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInput(f"{target} is there already; an archive is imported into a new home")
+    refuse_existing(target)
     tell("compare files with their digests")
     for file in manifest.files():
         check_file(source, file)
-    make_folder(target.parent)
-    with full_disk_named(target, "no home was made"), _partial(target) as partial:
-        with closing(archived_feeds(source)) as feeds, closing(ArchiveBlobs(source)) as blobs:
-            done = _Import(feeds, blobs, manifest, tell).run(partial)
-        with suppress(FileNotFoundError):
-            target.rmdir()
-        partial.rename(target)
-        sync_folder(target.parent)
-    return done
-
-
-@contextmanager
-def _partial(target: Path) -> Iterator[Path]:
-    """A folder beside the target, in which the home is made. Delete those of killed imports, which nobody locks."""
-    wanted = re.compile(re.escape(target.name) + r"\.[0-9a-f]{32}\.partial")
-    made = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
-    with ExitStack() as held:
-        with _folder_locked(target.parent, fcntl.LOCK_EX):  # so that no import takes a new folder for a leftover
-            for left in [path for path in target.parent.iterdir() if wanted.fullmatch(path.name)]:
-                with suppress(OSError), _folder_locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                    shutil.rmtree(left)
-            made.mkdir(mode=0o700)
-            held.enter_context(_folder_locked(made, fcntl.LOCK_EX))
-        try:
-            yield made
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
-
-
-@contextmanager
-def _folder_locked(folder: Path, how: int) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(handle, how)
-        yield
-    finally:
-        os.close(handle)
+    with (
+        output_folder(target) as partial,
+        full_disk_named(target, "no home was made"),
+        closing(archived_feeds(source)) as feeds,
+        closing(ArchiveBlobs(source)) as blobs,
+    ):
+        return _Import(feeds, blobs, manifest, tell).run(partial)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from antiphon.core.errors import InvalidInput
+from antiphon.core.home_version import need_version
 from antiphon.core.keys import PublicKey
 from antiphon.core.local_path import local_path
 from antiphon.core.timeframe import Timeframe
@@ -27,6 +28,8 @@ def feeds_folder(home: str | Path) -> Path:
     folder = local_path(home)
     for found in (folder / "feeds", folder):
         if (found / "data.mdb").is_file():
+            if found != folder:
+                need_version(folder)
             return found
     raise InvalidInput(
         f"{folder} is no home: it has no feeds; name the folder that `antiphon.open` was given, or an archive"
