@@ -13,7 +13,7 @@ from antiphon.core.sightings import Sightings
 from antiphon.feed.block import Block
 from antiphon.feed.header import Entry
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.act_columns import ActColumns, fits_columns
+from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint, SettledSpan
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
@@ -106,7 +106,7 @@ def test_acts_come_back_as_they_were_read() -> None:
         assert len(again) in (len(acts), len(acts) - 5)
     for act in acts:
         if isinstance(act.claim, Narrowing):
-            rows = saved.acts.about(act.claim.subject)
+            rows = saved.acts.about(act.claim.subject, NARROWING)
             found = dict(zip(saved.acts.seqs[rows], saved.acts.cuts(rows, data), strict=True))
             assert found[act.stamp.seq] == act.claim.cuts[data]
 

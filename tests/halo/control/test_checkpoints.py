@@ -120,13 +120,13 @@ def random_steps(chance: random.Random, most: int) -> list[Step]:
     return [Step(*(chance.randrange(1_000_000) for _ in range(4))) for _ in range(chance.randrange(5, most))]
 
 
-def declare(founder: Actor) -> None:
+def declare(founder: Actor, cut: Mapping[bytes, int] | None = None) -> None:
     machine = founder.machine
     chain, control = machine.epochs(), machine.timeframe()
     snapshot = bytes(Cid.of(bytes([chain.open.number % 256]), DAG_CBOR))
     previous = chain.last.snapshot if chain.last else b""
     hash_ = machine.control_hash(control)
-    founder.write(EpochGenesis(0, chain.open.number, previous, {}, control, snapshot, 5, control_hash=hash_))
+    founder.write(EpochGenesis(0, chain.open.number, previous, cut or {}, control, snapshot, 5, control_hash=hash_))
 
 
 def setting_aside(
@@ -171,6 +171,8 @@ def answers(script: Script, machine: PartyMachine) -> list[object]:
         chain,
         [machine.judge_data(feed, 0, seen) for feed in data],
         [machine.author(feed, 0, seen) for feed in data],
+        [machine.erased(feed) for feed in data],
+        [machine.authority.end(feed) for feed in data],
         [machine.roles_of(actor.identity.key) for actor in script.actors],
         [machine.authority.was_granted(actor.identity.key) for actor in script.actors],
         [machine.at(epoch.control, epoch.control_hash).policy(machine.everything()) for epoch in chain.final],

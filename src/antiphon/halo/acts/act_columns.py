@@ -39,6 +39,7 @@ NAMED = 3 * KEY_SIZE  # of each act: the key that it names, the digest of its cr
 Numbers = npt.NDArray[np.int64]
 
 DATA_FEED, MEMBER, GROUP, NARROWING, END, ERASURE = range(1, 7)  # what an act says
+TAKING = (NARROWING, END, ERASURE)  # these stay columns
 _KEYS = {DATA_FEED: 2, MEMBER: 0, GROUP: 1, NARROWING: 1, END: 1, ERASURE: 0}  # further keys in its word
 _HEAD = 4  # bytes of a word before its keys: what it says, roles, flags, how many others have signed
 _IS_GROUP, _EXPIRED, _ECHO, _OF_GROUP, _SIGNED = (1 << bit for bit in range(5))  # signed: also by the key it names
@@ -154,7 +155,9 @@ class ActColumns:
         self.words = words
         self.feeds = feeds  # those in lists, `KEY_SIZE` bytes each
         self.listed = listed  # rows of `LISTED`, by act
+        self._kinds = np.frombuffer(b"".join(word[:1] for word in words), dtype=np.uint8)
         self._read: dict[int, Word] = {}
+        self._listings: dict[tuple[bytes, int], tuple[Seqs, Seqs]] = {}
         self._order: tuple[npt.NDArray[np.uint64], Seqs] | None = None  # beginnings of named keys, and their places
 
     @classmethod
@@ -189,8 +192,7 @@ class ActColumns:
     @property
     def says(self) -> npt.NDArray[np.uint8]:
         """The kind of claim of each act."""
-        kinds = np.frombuffer(b"".join(word[:1] for word in self.words), dtype=np.uint8)
-        return kinds[self.numbers[:, 4]]
+        return self._kinds[self.numbers[:, 4]]
 
     def before(self, stop: int) -> ActColumns:
         """Return the same without the acts from a seq on."""
@@ -254,8 +256,8 @@ class ActColumns:
         """Return the first row, and the one after the last, of the acts in [start, stop)."""
         return int(np.searchsorted(self.seqs, start)), int(np.searchsorted(self.seqs, stop))
 
-    def about(self, key: bytes) -> Seqs:
-        """Return the rows of the acts that name a key, in order."""
+    def about(self, key: bytes, says: int) -> Seqs:
+        """Return the rows of the acts that name a key and say this, in order."""
         keys, wanted = _words_of(self.named, NAMED), _words_of(key, KEY_SIZE)
         if self._order is None:
             order = np.argsort(keys[:, 0], kind="stable")
@@ -263,8 +265,18 @@ class ActColumns:
         begins, order = self._order
         low, high = (int(np.searchsorted(begins, wanted[0, 0], side=side)) for side in ("left", "right"))
         near = order[low:high]
-        found: Seqs = near[(keys[near, : KEY_SIZE // 8] == wanted).all(axis=1)]
+        same = (keys[near, : KEY_SIZE // 8] == wanted).all(axis=1)
+        found: Seqs = near[same & (self._kinds[self.numbers[near, 4]] == says)]
         return found
+
+    def listing(self, feed: bytes, says: int) -> tuple[Seqs, Seqs]:
+        """Return the entries about a feed in the lists of acts that say this: the rows of the acts, and the numbers."""
+        if (feed, says) not in self._listings:
+            at = self._place_of(feed)
+            entries = self.listed[self.listed[:, 1] == at] if at is not None else self.listed[:0]
+            entries = entries[self._kinds[self.numbers[entries[:, 0], 4]] == says]
+            self._listings[feed, says] = entries[:, 0], entries[:, 2]
+        return self._listings[feed, says]
 
     def cuts(self, places: Numbers, feed: bytes) -> Numbers:
         """Return where the act in each of these rows, ascending, cuts a feed; 0 if it does not name it."""

@@ -23,7 +23,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, read_history
-from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
+from antiphon.halo.acts.act_columns import TAKING, ActColumns, fits_columns
 from antiphon.halo.acts.barren_acts import GRANTS, VOTES, BarrenActs, BarrenKind, row_of
 from antiphon.halo.acts.grant import admits
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
@@ -47,7 +47,7 @@ from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.barren import is_barren, spent_kind
 from antiphon.halo.rights.grant_checks import may_take_at_all
 from antiphon.halo.rights.inheritance import may_end
-from antiphon.halo.rights.kept_narrowings import KeptNarrowings
+from antiphon.halo.rights.kept_acts import KeptActs
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
@@ -142,8 +142,8 @@ class Checkpoints:
         lane.blocks.put(tip.seq, tip)
         lane.acts.extend([None] * saved.length)
         acts = [act for start, stop in ranges for act in self._acts(lane, start, stop)]
-        narrow = saved.acts.says == NARROWING
-        acts += saved.acts.only(~narrow).between(lane.feed, lane.seen, 0, saved.length)
+        takes = np.isin(saved.acts.says, TAKING)
+        acts += saved.acts.only(~takes).between(lane.feed, lane.seen, 0, saved.length)
         acts.sort(key=_seq)
         for act in acts:
             lane.acts.put(act.stamp.seq, act)
@@ -154,7 +154,7 @@ class Checkpoints:
             self._verdicts |= {act.position: act.stamp.seq in valid for act in acts if gives(act)}
         lane.opening = acts[0]
         device = b"" if acts[0].admission is None else acts[0].admission.device
-        lane.narrowings = KeptNarrowings(lane.feed, device, saved.acts.only(narrow), lane.seen)
+        lane.kept = KeptActs(lane.feed, device, saved.acts.only(takes), lane.seen)
         return lane, acts
 
     def presume(self) -> None:
@@ -185,9 +185,9 @@ class Checkpoints:
 
     def _load(self, lane: ControlLane, start: int, stop: int) -> list[Act]:
         """Return the acts [start, stop) of a history, which are not held: from columns, or from their blocks."""
-        if lane.narrowings is None:
+        if lane.kept is None:
             return self._acts(lane, start, stop)
-        found = list(lane.narrowings.between(start, stop))
+        found = list(lane.kept.between(start, stop))
         kept = {act.stamp.seq for act in found}
         for low, high in _ranges(seq for seq in range(start, stop) if seq not in kept):
             found += self._acts(lane, low, high)
@@ -229,7 +229,7 @@ class Checkpoints:
             authority.add(lane.acts.held(start, stop))
         else:
             acts = (act for act in lane.acts.held(start, stop) if act.stamp.seq not in lane.recalled)
-            authority.add_range(acts, lane.barren, lane.narrowings, start, stop)
+            authority.add_range(acts, lane.barren, lane.kept, start, stop)
 
     def inside(self, authority: Authority, control: Timeframe, after: Timeframe = NOTHING) -> None:
         """Let an authority have the acts of histories in a control timeframe, and not in another."""
@@ -258,13 +258,13 @@ class Checkpoints:
         """Yield the acts that are not held as values, read again."""
         found = [(lane, list(_ranges(lane.aside()))) for lane in self._lanes.values()]
         barren = (act for lane, ranges in found for start, stop in ranges for act in lane.acts[start:stop])
-        return chain(barren, self.narrowings())
+        return chain(barren, self.kept())
 
-    def narrowings(self, after: Timeframe = NOTHING) -> Iterator[Act]:
-        """Yield the narrowings, outside a control timeframe, that are not held as values."""
+    def kept(self, after: Timeframe = NOTHING) -> Iterator[Act]:
+        """Yield the acts that take, outside a control timeframe, and are not held as values."""
         for feed, lane in self._lanes.items():
-            if lane.narrowings is not None:
-                yield from lane.narrowings.between(after.get(feed, -1) + 1, lane.position)
+            if lane.kept is not None:
+                yield from lane.kept.between(after.get(feed, -1) + 1, lane.position)
 
     @property
     def count(self) -> int:
@@ -276,8 +276,8 @@ class Checkpoints:
         if lane.barren is not None:
             lane.barren = lane.barren.before(end)
             self._let_go(lane)
-        if lane.narrowings is not None:
-            lane.narrowings = lane.narrowings.before(end)
+        if lane.kept is not None:
+            lane.kept = lane.kept.before(end)
         lane.sweep_end = min(lane.sweep_end, end)
         lane.recalled = {seq for seq in lane.recalled if seq < end}
         self._suspects[lane.feed] = _between(self._suspects.get(lane.feed, []), 0, end)
@@ -406,7 +406,7 @@ class Checkpoints:
 
     def _rows(self, lane: ControlLane, length: int) -> int:
         """Return about how many rows a checkpoint of a lane has."""
-        kept = 0 if lane.narrowings is None else int(np.count_nonzero(lane.narrowings.acts.seqs < length))
+        kept = 0 if lane.kept is None else int(np.count_nonzero(lane.kept.acts.seqs < length))
         barren = 0 if lane.barren is None else int(np.count_nonzero(lane.barren.seqs < length))
         return kept + barren + len(_fitting(lane, length)) + bisect_left(lane.seen.starts, length)
 
@@ -414,8 +414,8 @@ class Checkpoints:
         length = lane.position
         barren = BarrenActs.of(lane.feed, ()) if lane.barren is None else lane.barren.before(length)
         acts = _fitting(lane, length)
-        if lane.narrowings is not None:
-            acts = sorted([*acts, *lane.narrowings.between(0, length)], key=_seq)
+        if lane.kept is not None:
+            acts = sorted([*acts, *lane.kept.between(0, length)], key=_seq)
         seen = Sightings.decode(Reader(lane.seen.encode(length), "sightings"))
         columns, valid = ActColumns.of(acts), None
         if judged:

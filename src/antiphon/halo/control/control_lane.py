@@ -14,7 +14,7 @@ from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import BarrenActs
-from antiphon.halo.rights.kept_narrowings import KeptNarrowings
+from antiphon.halo.rights.kept_acts import KeptActs
 
 _T = TypeVar("_T")
 _AT_ONCE = 256  # that are loaded together when all are asked for
@@ -94,9 +94,7 @@ class ControlLane:
     known: bool = False  # acts name it in a chain from the genesis (rule 22)
     acts: Recallable[Act] = field(default_factory=Recallable)  # of the blocks that are delivered
     barren: BarrenActs | None = None  # those that give nobody anything, as columns
-    narrowings: KeptNarrowings | None = (
-        None  # those of a checkpoint: they count, and few of them are ever made as values
-    )
+    kept: KeptActs | None = None  # those of a checkpoint: they count, and few of them are ever made as values
     recalled: set[int] = field(default_factory=set)  # seqs of barren acts that count again, until they are sorted anew
     sweep_end: int = 0  # up to here, barren acts were looked for
     whole: int = NO_END  # the first delivered batch that lacks a body
@@ -133,7 +131,7 @@ class ControlLane:
 
     def is_aside(self, seq: int) -> bool:
         """True if the act of a delivered block is set aside, and not held."""
-        if self.narrowings is not None and seq in self.narrowings.acts:
+        if self.kept is not None and seq in self.kept.acts:
             return True
         return self.barren is not None and seq in self.barren and seq not in self.recalled
 

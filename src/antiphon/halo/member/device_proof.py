@@ -12,15 +12,12 @@ import enum
 from collections.abc import Iterable, Sequence
 
 from antiphon.core.errors import AntiphonError
-from antiphon.halo.acts.act import Act, credential_of
-from antiphon.halo.acts.grant import Owner
+from antiphon.halo.acts.act import credential_of
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import (
     WRITERS,
     DeviceAdmission,
-    FeedEnd,
-    FeedKind,
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
@@ -29,8 +26,7 @@ from antiphon.halo.credentials.claims import (
 )
 from antiphon.halo.credentials.credential import Credential
 from antiphon.halo.keys.identity import Device, Identity
-from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.inheritance import ends_device
+from antiphon.halo.rights.inheritance import is_ended
 
 CREDENTIALS_MAX = 16
 _GRANTS_TRIED = 64  # the last ones to a subject, among which one that holds is looked for
@@ -109,11 +105,11 @@ class _Proof:
         return self._words.get(device, set())
 
     def is_member(self, identity: bytes, device: bytes) -> bool:
-        return bool(self._machine.roles_of(identity)) and not device_ended(self._authority, identity, device)
+        return bool(self._machine.roles_of(identity)) and not is_ended(self._authority, identity, device)
 
     def leads(self, identity: bytes, device: bytes) -> bool:
         """True if the identity is not known here, and credentials lead from it to a member who may admit."""
-        return not device_ended(self._authority, identity, device) and self._vouched(identity, frozenset())
+        return not is_ended(self._authority, identity, device) and self._vouched(identity, frozenset())
 
     def _vouched(self, subject: bytes, wanted: Roles) -> bool:
         """True if a subject has one of the wanted roles here, or credentials say that it has."""
@@ -134,18 +130,6 @@ class _Proof:
 
     def _may_admit(self, device: bytes) -> bool:
         return any(
-            not device_ended(self._authority, identity, device) and self._vouched(identity, WRITERS)
+            not is_ended(self._authority, identity, device) and self._vouched(identity, WRITERS)
             for identity in self.identities(device)
         )
-
-
-def device_ended(authority: Authority, identity: bytes, device: bytes) -> bool:
-    """True if an identity has ended its device, or the device itself has."""
-    return any(
-        isinstance(act.claim, FeedEnd) and ends_device(authority, act, act.claim, _owner(identity, device, act))
-        for act in authority.device_ends(device)
-    )
-
-
-def _owner(identity: bytes, device: bytes, act: Act) -> Owner:
-    return Owner(identity, device, FeedKind.CONTROL, act)

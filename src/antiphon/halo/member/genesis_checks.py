@@ -96,7 +96,7 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> I
     """Yield acts in force that take rights or messages away and would come too late for this epoch."""
     authority = machine.authority
     authority.settle()
-    for act in (*machine.acts(), *machine.checkpoints.narrowings(claim.control)):
+    for act in (*machine.acts(), *machine.checkpoints.kept(claim.control)):
         if claim.control.includes(*act.position):
             continue
         if machine.is_stray(act) and not isinstance(act.claim, Equivocated):

@@ -5,9 +5,10 @@ verdict       the verdict on an act or a data message: in force, or void with a 
 grant_checks  if a grant was given, or a narrowing made, by somebody with the right
 narrowings    what narrowings leave of a grant at a place
 runs          grants, or narrowings, of one feed that say the same
-kept_narrowings  narrowings that are kept as columns, and few of them made as values
+kept_acts     acts that take, kept as columns, and few of them made as values
 feed_owners   `FeedOwners`: whose each feed is
 feed_ends     where revocations end a feed
+takings       ends of devices by device, and erasures by data feed
 inheritance   what a child party takes over from its parent
 policies      the policy at a place
 authorship    whose a data message is, and which messages are erased

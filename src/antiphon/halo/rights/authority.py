@@ -49,10 +49,11 @@ from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_grant
 from antiphon.halo.rights.inheritance import cuts_at, device_end, echoed_cuts, hear_echoes
-from antiphon.halo.rights.kept_narrowings import KeptNarrowings
+from antiphon.halo.rights.kept_acts import KeptActs
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
 from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
 from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, group_of
+from antiphon.halo.rights.takings import DeviceEnds, Erasures
 
 _NOBODY: Roles = frozenset()
 
@@ -76,8 +77,8 @@ class Authority:
         self.floors = Floors()
         self._barren = BarrenIndex()
         self.generous = False  # every policy lets editors admit, and copies count: never less than the true rights
-        self._ends: dict[bytes, list[Act]] = {}  # by device
-        self.erasures: dict[bytes, list[tuple[Act, int]]] = defaultdict(list)  # by feed: acts and seqs
+        self.ends = DeviceEnds()
+        self.erasures = Erasures()
         self._by_position: dict[Position, Act] = {}
         self._known = Answers()
         self._settled = True
@@ -99,10 +100,9 @@ class Authority:
         made.granted, made.narrowings = self.granted.copy(), self.narrowings.copy()
         made.policies, made._barren, made._known = self.policies.copy(), self._barren.copy(), self._known.copy()
         made.forks = defaultdict(dict, {feed: dict(told) for feed, told in self.forks.items()})
-        made.erasures = defaultdict(list, {feed: list(acts) for feed, acts in self.erasures.items()})
+        made.erasures, made.ends = self.erasures.copy(), self.ends.copy()
         made.fork_ends, made._by_position, made._tops = dict(self.fork_ends), dict(self._by_position), dict(self._tops)
         made._fresh, made._untaken = list(self._fresh), None
-        made._ends = {device: list(acts) for device, acts in self._ends.items()}
         made.mentioned = dict(self.mentioned)
         return made
 
@@ -144,13 +144,12 @@ class Authority:
             elif isinstance(claim, Policy):
                 self._set_policy(act, claim)
             elif isinstance(claim, FeedEnd):
-                self._ends.setdefault(claim.device, []).append(act)
+                self.ends.add(act, claim)
                 self.forget()
             elif isinstance(claim, Equivocated):
                 self.fork(claim.feed, claim.length, act.position)
             elif isinstance(claim, Erasure):
-                for erased in claim.positions:
-                    self.erasures[erased.feed].append((act, erased.seq))
+                self.erasures.add(act, claim)
         if self._untaken is not None:
             self._untaken.add(self._giving(fresh))
 
@@ -162,17 +161,17 @@ class Authority:
             self.add(fresh)
             self.forget()
 
-    def add_range(
-        self, acts: Iterable[Act], barren: BarrenActs, kept: KeptNarrowings | None, start: int, stop: int
-    ) -> None:
+    def add_range(self, acts: Iterable[Act], barren: BarrenActs, kept: KeptActs | None, start: int, stop: int) -> None:
         """Take acts of a control feed in [start, stop), some of them as columns. Those before it were taken."""
         self._barren.add(barren, stop)
         last = max(barren.last(stop), 0 if kept is None else kept.last(stop))
         self._tops[barren.feed] = max(last, self._tops.get(barren.feed, 0))
         self.budgets.set_aside(barren, start, stop)
         self.add(acts)
-        if kept is not None and self.narrowings.keep(kept, start, stop):
-            self.forget()
+        if kept is not None:
+            taking = [index.keep(kept, start, stop) for index in (self.narrowings, self.ends, self.erasures)]
+            if any(taking):
+                self.forget()
         self.feeds.set_aside(barren, start, stop)
         self.add_again(self._barren.counting(self.budgets) if self.floors else ())
 
@@ -233,7 +232,7 @@ class Authority:
     @property
     def lasting(self) -> bool:
         """True if no right was taken away or will expire. Then floors change no answer."""
-        if self.parent is not None or self.narrowings or self.forks or self._ends:
+        if self.parent is not None or self.narrowings or self.forks or self.ends:
             return False
         return not self.granted.expiring
 
@@ -355,7 +354,7 @@ class Authority:
         return own if self.parent is None else chain(own, self.parent.runs(subject))
 
     def device_ends(self, device: bytes) -> Sequence[Act]:
-        own = self._ends.get(device, ())
+        own = self.ends.of(device)
         return own if self.parent is None else (*self.parent.device_ends(device), *own)
 
     def echoes(self, narrowing: Act, grant: Act) -> Cuts | None:
@@ -434,7 +433,7 @@ class Authority:
     def static_end(self, feed: bytes) -> int:
         """Return where a feed ends by its writer's own doing: a fork, or a `FeedEnd` of its identity or device."""
         end = self.fork_ends.get(feed, NO_END)
-        if (self._ends or self.parent is not None) and (owner := self.owner(feed)) is not None:
+        if (self.ends or self.parent is not None) and (owner := self.owner(feed)) is not None:
             end = min(end, device_end(self, feed, owner, self._known.device_ends))
         # A party keeps its genesis.
         return max(end, 1) if feed == self.genesis_feed else end

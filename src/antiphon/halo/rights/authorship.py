@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.barren_acts import Seqs
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import OWNERS, FeedKind, Position
+from antiphon.halo.rights.kept_acts import KeptActs
 from antiphon.halo.rights.narrowings import left_of
 
 if TYPE_CHECKING:
@@ -61,12 +67,32 @@ def erasable(authority: Authority, act: Act, position: Position) -> bool:
 
 def erased_in(authority: Authority, feed: bytes) -> frozenset[int]:
     """Return the messages of a data feed that an erasure makes void. Messages in an earlier epoch stay in its base."""
-    found: set[int] = set()
+    found: list[int] = []
     last, floor = None, 0
-    for act, seq in authority.erasures.get(feed, ()):
+    for act, seq in authority.erasures.of(feed):
         if act is not last:  # the positions of an act come together, and are judged once: they are of one feed
             last, takes = act, erasable(authority, act, Position(feed, seq))
             floor = authority.floors.of(act.position, feed) if takes else NO_END
         if seq >= floor:
-            found.add(seq)
-    return frozenset(found)
+            found.append(seq)
+    parts = [np.array(found, dtype=np.int64)]
+    for kept, rows, seqs in authority.erasures.rows(feed):
+        taking = _taking(authority, kept, rows, feed)
+        parts.append(seqs[taking[rows] & (seqs >= authority.floors.at(kept.feed, kept.acts.seqs[rows], feed))])
+    return authority.erasures.seqs(feed, np.concatenate(parts))
+
+
+def _taking(authority: Authority, kept: KeptActs, rows: Seqs, feed: bytes) -> npt.NDArray[np.bool_]:
+    """Return for each row of columns whether its act is among these, and an erasure that takes messages of a feed."""
+    erased, writer, about = authority.owner(feed), authority.owner(kept.feed), Position(feed, 0)
+    found, wanted = np.zeros((2, len(kept.acts)), dtype=np.bool_)
+    if erased is None or writer is None:
+        return found
+    wanted[rows] = True
+    own = erased.identity == writer.identity
+    for act, same in kept.by_word(kept.lasting(np.flatnonzero(wanted))):
+        if own:  # if the first takes, so do all before the end of the control feed
+            found[same[: bisect_left(same, True, key=lambda row: not erasable(authority, kept.act(row), about))]] = True
+        elif writer.identity in act.signers and not OWNERS.isdisjoint(authority.once(writer.identity)):
+            found[same] = [erasable(authority, kept.act(row), about) for row in same.tolist()]
+    return found

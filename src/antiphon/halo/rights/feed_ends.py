@@ -10,7 +10,7 @@ from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.rights.grant_checks import means
-from antiphon.halo.rights.inheritance import cut_at
+from antiphon.halo.rights.inheritance import cut_at, is_ended
 from antiphon.halo.rights.narrowings import After
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def ended_feeds(authority: Authority) -> Iterator[bytes]:
             above = authority.above(identity, None, None)
             taken[identity] = any(any(authority.narrowing_runs(subject)) for subject in above)
         if (
-            authority.device_ends(owner.device) or taken[identity] or feed in authority.fork_ends
+            is_ended(authority, identity, owner.device) or taken[identity] or feed in authority.fork_ends
         ) and authority.has_ended(feed, owner):
             yield feed
 

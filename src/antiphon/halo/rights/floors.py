@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.barren_acts import Seqs
 from antiphon.halo.credentials.claims import Position
 from antiphon.halo.finality.epoch_values import FinalEpoch
 
@@ -45,6 +48,13 @@ class Floors:
             if position is None or not epoch.control.includes(position.feed, position.seq):
                 return epoch.length(feed)
         return 0
+
+    def at(self, control: bytes, seqs: Seqs, feed: bytes) -> Seqs:
+        """Return the same for acts of a control feed, by their seqs: the last epoch without an act counts for it."""
+        found = np.zeros(len(seqs), dtype=np.int64)
+        for epoch in self.epochs:
+            found[seqs > epoch.control.get(control, -1)] = epoch.length(feed)
+        return found
 
     def holding(self, position: Position) -> int:
         """Return the place of the first epoch that holds an act; after the last one if none does."""

@@ -7,15 +7,18 @@ the child gives its cut. An echo repeats the claim, has seen the original, and i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import Seqs
 from antiphon.halo.acts.grant import Owner, cut_of, expired
 from antiphon.halo.credentials.claims import OWNERS, Cuts, FeedEnd, Narrowing, with_implied
 from antiphon.halo.rights.grant_checks import binds
+from antiphon.halo.rights.kept_acts import KeptActs
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
@@ -65,21 +68,41 @@ def cuts_at(authority: Authority, run: NarrowingRun, feed: bytes) -> list[int]:
     """Return the cut of a feed by each narrowing of a run, which is this party's: `cut_at` of all of them at once."""
     cuts, seqs = run.cuts(feed), np.asarray(run.seqs, dtype=np.int64)
     least = np.full(len(seqs), int(feed == authority.genesis_feed), dtype=np.int64)
-    floors = np.zeros(len(seqs), dtype=np.int64)
-    for epoch in authority.floors.epochs:  # the last one without a narrowing counts for it
-        floors[seqs > epoch.control.get(run.feed, -1)] = epoch.length(feed)
-    found: list[int] = np.maximum(np.maximum(cuts, least), floors).tolist()
+    found: list[int] = np.maximum(np.maximum(cuts, least), authority.floors.at(run.feed, seqs, feed)).tolist()
     return found
 
 
 def device_end(authority: Authority, feed: bytes, owner: Owner, known: dict[tuple[bytes, bytes, bytes], int]) -> int:
     """Return the least cut of a feed by a `FeedEnd`. Known ones are cached: a device may be ended ever so often."""
-    if not authority.device_ends(owner.device):
-        return NO_END
     key = feed, owner.identity, owner.device
     if key not in known or authority.parent is not None:
-        known[key] = min(_device_cuts(authority, feed, owner), default=NO_END)
+        cuts = chain(_device_cuts(authority, feed, owner), _kept_cuts(authority, feed, owner))
+        known[key] = min(cuts, default=NO_END)
     return known[key]
+
+
+def is_ended(authority: Authority, identity: bytes, device: bytes) -> bool:
+    """True if an identity has ended its device, or the device itself has."""
+    held = authority.device_ends(device)
+    return any(ends_device(authority, act, identity, device) for act in held) or any(
+        True for _ in _kept_ends(authority, identity, device)
+    )
+
+
+def _kept_ends(authority: Authority, identity: bytes, device: bytes) -> Iterator[tuple[KeptActs, Seqs]]:
+    """Yield the ends of a device by its identity or itself that are kept as columns, in rows with the same signers."""
+    for kept, rows in authority.ends.rows(device):
+        before = kept.acts.seqs[rows] < authority.fork_ends.get(kept.feed, NO_END)
+        for act, same in kept.by_word(kept.lasting(rows[before])):
+            if ends_device(authority, act, identity, device):
+                yield kept, same
+
+
+def _kept_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
+    """Yield the least cuts of a feed by ends that are kept as columns."""
+    for kept, rows in _kept_ends(authority, owner.identity, owner.device):
+        floors = authority.floors.at(kept.feed, kept.acts.seqs[rows], feed)
+        yield int(np.maximum(kept.acts.cuts(rows, feed), floors).min())
 
 
 def _device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
@@ -87,7 +110,7 @@ def _device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[in
     for act in authority.device_ends(owner.device):
         claim = act.claim
         assert isinstance(claim, FeedEnd)
-        if ends_device(authority, act, claim, owner):
+        if ends_device(authority, act, owner.identity, owner.device):
             length = claim.cuts.get(feed, 0)
             if feed not in claim.cuts and authority.inherited(act):
                 length = max(_echoed_ends(authority, act, feed, owner), default=0)
@@ -100,13 +123,15 @@ def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) ->
         claim = act.claim
         assert isinstance(claim, FeedEnd)
         again = not authority.inherited(act) and act.place.sees(ended.position) and owner.identity in act.signers
-        if again and ends_device(authority, act, claim, owner):
+        if again and ends_device(authority, act, owner.identity, owner.device):
             yield claim.cuts.get(feed, 0)
 
 
-def ends_device(authority: Authority, act: Act, claim: FeedEnd, owner: Owner) -> bool:
-    """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
-    return (owner.identity, owner.device) == (claim.identity, claim.device) and may_end(authority.home(act), act, claim)
+def ends_device(authority: Authority, act: Act, identity: bytes, device: bytes) -> bool:
+    """True if a `FeedEnd` is by a device's identity, or by the device for itself, in a feed of theirs."""
+    claim = act.claim
+    assert isinstance(claim, FeedEnd)
+    return (identity, device) == (claim.identity, claim.device) and may_end(authority.home(act), act, claim)
 
 
 def may_end(authority: Authority, act: Act, claim: FeedEnd) -> bool:

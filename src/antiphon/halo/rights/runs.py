@@ -16,10 +16,10 @@ import numpy as np
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.act_columns import Numbers
+from antiphon.halo.acts.act_columns import NARROWING, Numbers
 from antiphon.halo.acts.grant import expired, given, subject_of
 from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, Narrowing, Position, Roles
-from antiphon.halo.rights.kept_narrowings import KeptNarrowings, LazyActs, NarrowingKey, cuts_of
+from antiphon.halo.rights.kept_acts import KeptActs, LazyActs, NarrowingKey, cuts_of
 
 _Key = TypeVar("_Key")
 
@@ -66,7 +66,7 @@ class Run(Generic[_Key]):
         self.acts.insert(place, act)
         self.seqs.insert(place, act.stamp.seq)
 
-    def keep(self, kept: KeptNarrowings, places: Sequence[int]) -> None:
+    def keep(self, kept: KeptActs, places: Sequence[int]) -> None:
         """Add narrowings that are kept as columns, by their rows."""
         rows, others = self.acts.parts() if isinstance(self.acts, LazyActs) else ([], self.acts)
         self.acts, self.seqs = LazyActs.of(kept, rows + list(places), others)
@@ -183,7 +183,7 @@ class NarrowingIndex:
     def __init__(self) -> None:
         self._runs: dict[bytes, dict[NarrowingKey, NarrowingRun]] = {}
         self._own: set[bytes] = set()  # subjects whose runs are shared with no copy
-        self._kept: dict[bytes, tuple[KeptNarrowings, int]] = {}  # by feed: columns, of which the first rows count
+        self._kept: dict[bytes, tuple[KeptActs, int]] = {}  # by feed: columns, of which the first rows count
         self._taken: dict[tuple[bytes, bytes], int] = {}  # by subject and feed: rows of those that are in runs
 
     def copy(self) -> NarrowingIndex:
@@ -196,12 +196,12 @@ class NarrowingIndex:
     def __bool__(self) -> bool:
         return bool(self._runs or self._kept)
 
-    def keep(self, kept: KeptNarrowings, start: int, stop: int) -> bool:
+    def keep(self, kept: KeptActs, start: int, stop: int) -> bool:
         """Take narrowings of a feed in [start, stop) that are kept as columns. False if there are none."""
-        low, high = kept.acts.places(start, stop)
-        if low < high:
-            self._kept[kept.feed] = kept, high
-        return low < high
+        count = kept.says(NARROWING, start, stop)
+        if count:
+            self._kept[kept.feed] = kept, count
+        return count > 0
 
     def add(self, act: Act, *, by_writer: bool) -> None:
         """Take a narrowing. One that had expired when it was written binds nothing."""

@@ -49,7 +49,10 @@ class Judge:
         if start >= stop:
             return
         erased = self._authority.erased(lane.feed)
-        singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
+        if len(erased) < stop - start:
+            singly = sorted(seq for seq in erased if start <= seq < stop)
+        else:  # most of them are not written yet
+            singly = [seq for seq in range(start, stop) if seq in erased]
         for void in _merged(self._ends(lane, start, stop)):
             while singly and singly[0] < void.stop:
                 seq = singly.pop(0)

@@ -5,15 +5,28 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from tests.attacks.work import calls
-from tests.halo.control.test_checkpoints import answers, checkpoints_of, declare, feed_in, setting_aside
-from tests.halo.test_convergence import GROUPS, Script
+from tests.budget import budget
+from tests.halo.control.test_checkpoints import (
+    ForkedHostile,
+    Hostile,
+    answers,
+    check_answers,
+    check_forked_answers,
+    checkpoints_of,
+    data_feed,
+    declare,
+    feed_in,
+    setting_aside,
+)
+from tests.halo.test_convergence import GROUPS, Script, Step
 
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Erasure, FeedEnd, MemberAdmission, Narrowing, Position, Role
-from antiphon.testing.parties import pair_of
+from antiphon.testing.parties import Actor, pair_of
 
 GRANTS = 40
 
@@ -43,6 +56,119 @@ class Narrowed(Script):
         for blocks in feeds.values():
             machine.add(blocks)
         return machine, checkpoints_of(machine)
+
+
+class Takers(Hostile):
+    """The same, and everybody ends devices and erases messages: with the right, without, in other words, or expired."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for actor in self.actors:
+            if actor.written:
+                actor.open_data(data_feed(actor, 0))
+                actor.open_data(data_feed(actor, 1))
+
+    def play(self, step: Step) -> None:
+        actor = self.actors[step.actor % len(self.actors)]
+        if step.action % 2 or not actor.written:
+            super().play(step)
+            return
+        if step.number % 3:
+            actor.hear(*self.actors)
+        for number in range(1 + step.other % 4):
+            take(actor, self.actors[(step.other + number // 2) % len(self.actors)], step.number + number)
+
+
+class ForkedTakers(ForkedHostile, Takers):
+    """The same, until Bob signs two histories."""
+
+    def apart(self, step: Step) -> None:
+        super().apart(step)
+        actor = self.actors[step.other % len(self.actors)]
+        if step.action % 2 and actor.written and actor is not self.one:
+            take(actor, self.actors[step.actor % len(self.actors)], step.number)
+
+
+def take(actor: Actor, other: Actor, number: int) -> None:
+    """Erase messages, or end a device: mostly one's own."""
+    signers, expires_ms = [[], [actor.identity], [other.identity]][number % 3], int(number % 5 == 0)
+    if number % 4:
+        feeds = (data_feed(one, at) for one, at in ((actor, 0), (other, number % 2), (actor, number % 2)))
+        claim: Erasure | FeedEnd = Erasure(tuple(sorted({Position(feed.key, number % 97) for feed in feeds})))
+    else:
+        of = other if number % 5 == 0 else actor
+        cuts: dict[bytes, int] = {of.control.key: 2 + number % 30, data_feed(of, number).key: number % 4}
+        claim = FeedEnd(of.identity.key, of.device.key, cuts if number % 8 else {of.control.key: 1 << 40})
+    actor.write(claim, signers, expires_ms=expires_ms)
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(40, 2000), deadline=None)
+@given(st.integers(0, 2**32))
+def test_ends_and_erasures_in_columns_change_no_answer(seed: int) -> None:
+    check_answers(Takers, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(20, 1000), deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_forks_find_ends_and_erasures_in_columns(seed: int, small: bool) -> None:
+    check_forked_answers(ForkedTakers, seed, small=small)
+
+
+def work_of_takings(count: int) -> int:
+    """Return the work of opening a party in which an editor erases its own messages, and ends its own device."""
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    data = data_feed(dave, 0)
+    dave.open_data(data)
+    for number in range(count):
+        dave.write(Erasure(tuple(Position(data.key, 8 * number + at) for at in range(8))))
+        cuts: dict[bytes, int] = dict.fromkeys((dave.control.key, data.key), 9999 - number)
+        dave.write(FeedEnd(dave.identity.key, dave.device.key, cuts))
+    alice.hear(dave)
+    feeds = script.rehearsal.blocks()
+    machine = setting_aside(script, feeds)
+    for blocks in feeds.values():
+        machine.add(blocks)
+    saved = checkpoints_of(machine)
+
+    def opened() -> None:
+        resumed = setting_aside(script, feeds, saved)
+        assert resumed.erased(data.key) == frozenset(range(8 * count))
+        assert resumed.authority.end(data.key) == 10_000 - count
+        assert len(resumed.acts()) < 20
+
+    return calls(opened)
+
+
+def test_ends_and_erasures_cost_an_opening_hardly_any_work() -> None:
+    """Each was made as a value, and judged: 10 MB of them took 21 and 27 times as long to open."""
+    assert work_of_takings(400) <= 1.5 * work_of_takings(100)
+
+
+def test_what_an_epoch_holds_stays_whatever_columns_erase_or_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
+    script = Script()
+    alice, dave = script.actors[0], script.actors[3]
+    data = data_feed(dave, 0)
+    dave.open_data(data)
+    dave.write(Erasure((Position(data.key, 1), Position(data.key, 7))))
+    alice.hear(*script.actors)
+    declare(alice, {data.key: 5})
+    dave.hear(alice)
+    dave.write(Erasure((Position(data.key, 2), Position(data.key, 8))))
+    dave.write(FeedEnd(dave.identity.key, dave.device.key, {dave.control.key: 99, data.key: 3}))
+    feeds = script.rehearsal.blocks()
+    before = setting_aside(script, feeds)
+    for blocks in feeds.values():
+        before.add(blocks)
+    resumed = setting_aside(script, feeds, checkpoints_of(before))
+    assert len(resumed.epochs().final) == 1
+    for machine in (before, resumed):
+        assert machine.erased(data.key) == {1, 7, 8}
+        assert machine.authority.end(data.key) == 5
+    assert len(resumed.acts()) == len(before.acts()) - 3
 
 
 def test_acts_in_force_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Narrowings that are kept as columns. Those of a subject are looked up, and few of them are ever made as values."""
+"""Acts that take, and are kept as columns. They are looked up, and few of them are ever made as values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.act_columns import ActColumns, Numbers
+from antiphon.halo.acts.act_columns import NARROWING, ActColumns, Numbers
+from antiphon.halo.acts.barren_acts import Seqs
 from antiphon.halo.credentials.claims import Cuts, Narrowing, Roles, with_implied
 
 
@@ -50,8 +51,8 @@ class NarrowingKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptNarrowings:
-    """The narrowings of a control feed that are kept as columns."""
+class KeptActs:
+    """Narrowings, ends of devices and erasures of a control feed that are kept as columns."""
 
     feed: bytes
     device: bytes  # whose feed it is
@@ -62,11 +63,9 @@ class KeptNarrowings:
         """Return the narrowings of a subject in the rows [start, stop): the rows of each run."""
         found: dict[NarrowingKey, list[int]] = defaultdict(list)
         keys: dict[int, NarrowingKey] = {}
-        rows = self.acts.about(subject)
-        rows = rows[(rows >= start) & (rows < stop)]
-        numbers = self.acts.numbers[rows]
-        lasting = (numbers[:, 3] == 0) | (numbers[:, 3] > numbers[:, 2])  # others had expired when they were written
-        rows, words = rows[lasting], numbers[lasting, 4]
+        rows = self.acts.about(subject, NARROWING)
+        rows = self.lasting(rows[(rows >= start) & (rows < stop)])
+        words = self.acts.numbers[rows, 4]
         if len(rows) and bool((words == words[0]).all()):
             return {self._key(subject, int(rows[0])): rows.tolist()}
         for place, at in zip(rows.tolist(), words.tolist(), strict=True):
@@ -75,6 +74,25 @@ class KeptNarrowings:
             found[keys[at]].append(place)
         return found
 
+    def lasting(self, rows: Seqs) -> Seqs:
+        """Return the rows without acts that had expired when they were written."""
+        numbers = self.acts.numbers[rows]
+        found: Seqs = rows[(numbers[:, 3] == 0) | (numbers[:, 3] > numbers[:, 2])]
+        return found
+
+    def by_word(self, rows: Seqs) -> Iterator[tuple[Act, Seqs]]:
+        """Yield the rows, ascending, of acts that say the same, with the first of these acts."""
+        words = self.acts.numbers[rows, 4]
+        order = np.argsort(words, kind="stable")
+        for same in np.split(rows[order], np.flatnonzero(np.diff(words[order])) + 1):
+            if len(same):
+                yield self.act(int(same[0])), same
+
+    def says(self, says: int, start: int, stop: int) -> int:
+        """Return how many rows belong to acts before `stop`; 0 if none in [start, stop) says this."""
+        low, high = self.acts.places(start, stop)
+        return high if bool((self.acts.says[low:high] == says).any()) else 0
+
     def _key(self, subject: bytes, place: int) -> NarrowingKey:
         word = self.acts.word(place)
         signers, group = word.signed_by(subject), word.group
@@ -82,21 +100,21 @@ class KeptNarrowings:
         by_group = bool(group) and group in signers
         return NarrowingKey(self.feed, group, left, word.expired, word.echo, self.device in signers, own, by_group)
 
-    def before(self, stop: int) -> KeptNarrowings:
-        """Return the same without the narrowings from a seq on."""
+    def before(self, stop: int) -> KeptActs:
+        """Return the same without the acts from a seq on."""
         return replace(self, acts=self.acts.before(stop))
 
     def last(self, stop: int) -> int:
-        """Return the seq of the last narrowing before a seq; 0 if there is none."""
+        """Return the seq of the last of them before a seq; 0 if there is none."""
         _, high = self.acts.places(0, stop)
         return int(self.acts.seqs[high - 1]) if high else 0
 
     def between(self, start: int, stop: int) -> Iterator[Act]:
-        """Yield the narrowings in [start, stop)."""
-        return map(self.act, range(*self.acts.places(start, stop)))
+        """Yield the acts in [start, stop)."""
+        return self.acts.between(self.feed, self.seen, start, stop)
 
     def act(self, place: int) -> Act:
-        """Make the narrowing in a row."""
+        """Make the act in a row."""
         return self.acts.act(self.feed, self.seen, place)
 
 
@@ -105,14 +123,14 @@ class LazyActs(Sequence[Act]):
 
     __slots__ = ("_kept", "_made", "_others", "_rows")
 
-    def __init__(self, kept: KeptNarrowings, rows: list[int], others: list[Act], made: dict[int, Act]) -> None:
+    def __init__(self, kept: KeptActs, rows: list[int], others: list[Act], made: dict[int, Act]) -> None:
         self._kept = kept
         self._rows = rows  # of columns; -1, -2 and so on are the first of the others, the second and so on
         self._others = others
         self._made = made  # by row
 
     @classmethod
-    def of(cls, kept: KeptNarrowings, rows: Sequence[int], others: Sequence[Act]) -> tuple[LazyActs, list[int]]:
+    def of(cls, kept: KeptActs, rows: Sequence[int], others: Sequence[Act]) -> tuple[LazyActs, list[int]]:
         """Return narrowings in the order of their seqs, and these: those in rows of columns, and others."""
         known = [*zip(kept.acts.seqs[rows].tolist(), rows, strict=True)]
         if others:
