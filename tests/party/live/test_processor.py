@@ -375,7 +375,7 @@ def test_a_reader_is_told_that_it_may_not_write(peers: Peers, alice: Peer) -> No
     with pytest.raises(NotAuthorised, match=rf"party {alice.party.key.short}: .*ask an owner"):
         reader.party.item(note.id).edit("set", "a", 2)
     stranger = peers.add("stranger", None)
-    with pytest.raises(NotAuthorised, match=r"no feed in party .*; `join` it, once"):
+    with pytest.raises(NotAuthorised, match=r"is no member .*; ask an owner to admit it"):
         stranger.party.create("antiphon/object")
 
 
