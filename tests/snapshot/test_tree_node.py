@@ -187,3 +187,13 @@ def test_counts_have_one_form(value: str) -> None:
     data = Node.inner(1, [entry]).encode()
     with pytest.raises(BadEncoding):
         Node.decode(data[:-1] + bytes.fromhex(value), "node")
+
+
+@pytest.mark.parametrize("head", [b"\x58\x05", b"\x59\x00\x05", b"\x5a\x00\x00\x00\x05", b"\x5a\x20"])
+def test_a_value_whose_size_is_not_in_its_shortest_form_is_refused(head: bytes) -> None:
+    data = Node.leaf([LeafEntry(b"k" * 16, b"12345")]).encode()
+    assert data.endswith(b"\x4512345")
+    with pytest.raises(BadEncoding):
+        Node.decode(data.removesuffix(b"\x4512345") + head + b"12345" * 7, "node")
+    with pytest.raises(BadEncoding):
+        Node.decode(data.removesuffix(b"\x4512345") + head + b"12345", "node")

@@ -51,3 +51,13 @@ def test_a_blob_that_several_values_share_is_asked_for_once() -> None:
     assert root is not None
     part.put_all([(root, blobs.get(root))])
     assert missing_on_paths(root, map(key, range(5)), part) == [Cid.of(bytes(3000))]
+
+
+def test_a_key_that_the_tree_lacks_asks_for_no_value_of_another() -> None:
+    blobs = MemoryBlobs()
+    values = {key(number): bytes([number]) * 3000 for number in range(6)}
+    root = tree.build(sorted(values.items()), blobs)
+    for held in values:
+        for lacking in (bytes([*held[:-1], held[-1] ^ 1]), bytes([held[0] ^ 1, *held[1:]])):
+            assert lacking not in values
+            assert not {Cid.of(value) for value in values.values()} & set(paths(root, [lacking], blobs))
