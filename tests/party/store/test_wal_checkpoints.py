@@ -121,7 +121,13 @@ class Disk:
 
     def sync(self, file: int) -> None:
         self._sync(file)
-        name = Path(os.readlink(f"/proc/self/fd/{file}")).name
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        if path == self._folder:
+            self.synced = {name: data for name, data in self.synced.items() if (path / name).exists()}
+            return
+        if path.parent != self._folder:  # of another item store
+            return
+        name = path.name
         self.synced[name] = (self._folder / name).read_bytes()
         self.images.append(self.synced | {"items.db-sums": (self._folder / "items.db-sums").read_bytes()})
 
@@ -181,3 +187,15 @@ def test_a_log_without_a_transaction_is_no_log(closed: Path, log: bytes) -> None
     store = ItemStore(closed / "items.db", PARTY)
     assert (store.why_rebuilt, store.count()) == ("", 1)
     store.close()
+
+
+def test_a_power_loss_after_an_item_store_was_closed(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its header said "closed" before the disk had removed the log, so a sound item store was built again."""
+    disk = Disk(closed, monkeypatch)
+    store = ItemStore(closed / "items.db", PARTY)
+    save_small(store, 2)
+    store.close()
+    newest = {path.name: path.read_bytes() for path in closed.iterdir()}
+
+    assert "items.db-wal" not in disk.synced
+    assert reopened(closed.parent / "lost", disk.synced | newest) == ""

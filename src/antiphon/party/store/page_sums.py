@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.core.errors import DamagedItems
+from antiphon.feed.store.lock import sync_folder
 from antiphon.party.store.wal_frames import PAGE_SIZE, Frames, read_frames
 
 _MAGIC = b"APs1"
@@ -179,9 +180,13 @@ class PageSums:
                     yield start + at + 1
 
     def close(self, *, clean: bool = False) -> None:
-        """Close the files, after SQLite has closed its own. `clean` says that the log is empty."""
+        """Close the files, after SQLite has closed its own. `clean` says that the log is empty.
+
+        The log must be gone from the disk before the header says so: see `begin`.
+        """
         if self._file >= 0:
             if clean:
+                sync_folder(self.path.parent)
                 self._write_header(closed=True, part=self.part)
             os.close(self._file)
         if self._pages >= 0:
