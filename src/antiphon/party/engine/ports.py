@@ -272,6 +272,9 @@ class Items(Protocol):
     def checked(self) -> None:
         """Check all that is stored, once after the store was opened. Raise `DamagedItems` if it has changed."""
 
+    def damage_found(self) -> str:
+        """Return what has been found damaged in the background; "" for nothing."""
+
     def lanes(self) -> list[LaneState]:
         """Load the states of all lanes."""
 

@@ -36,6 +36,9 @@ class Locked:
         try:
             if party.failed and party._engine is None:
                 party.resume()  # the error may be over, such as a full disk
+            if party._depth == 1 and party._engine is not None and (found := party._engine.saved.damage_found()):
+                party._damaged = found
+                party._rebuild()
             return party.engine
         except BaseException as error:
             self.__exit__(type(error), error, None)

@@ -186,8 +186,8 @@ class ItemStore:
     def checked(self, *, wait: bool = False) -> None:
         """Compare all pages with their checksums, once after the store was opened. Raise `DamagedItems`.
 
-        It is done again now and then, in the background: nobody waits for that. Nor is the first check of a very large
-        file waited for, unless `wait` is set.
+        It is done again now and then, in the background: nobody waits for it, and `damage_found` tells the result. Nor
+        is the first check of a very large file waited for, unless `wait` is set.
         """
         if self._checkpoints is None or self.path is None:
             return  # in memory, or a view, which was checked before
@@ -198,10 +198,22 @@ class ItemStore:
                 self._check = PageCheck(self.path, self._sums)
         elif self._check is None and time.monotonic() > self._check_at:
             self._check = PageCheck(self.path, self._sums)
-        if self._check is not None and not (self._check.running and (self._known_good or not wait)):
+        if self._check is not None and wait and not self._known_good:
             self._take(self._check.wait())
-        if self._checkpoints.damage:
-            raise DamagedItems(self._checkpoints.damage)
+
+    def damage_found(self) -> str:
+        """Return what a check or a checkpoint has found in the background since; "" for nothing.
+
+        It is asked before a call begins, so that no call ends half-way because a check does.
+        """
+        if self._checkpoints is None:
+            return ""
+        if self._check is not None and not self._check.running:
+            try:
+                self._take(self._check.wait())
+            except DamagedItems as error:
+                return str(error)
+        return self._checkpoints.damage
 
     def _take(self, damage: str) -> None:
         """Take the result of a check."""
