@@ -302,3 +302,18 @@ def test_deletions_out_of_order_are_refused_as_well() -> None:
         tree.update(root, [(b"b" * 16, None), (b"a" * 16, None)], blobs)
     with pytest.raises(InvalidInput, match="a key has 16 bytes"):
         tree.update(root, [(b"c" * 32, None)], blobs)
+
+
+def test_a_node_with_one_child_that_is_left_alone_gives_way_to_that_child() -> None:
+    """When all entries but those below an inner node of one child go, the root is the one that a fresh build has."""
+    chance, blobs = random.Random(9), MemoryBlobs()
+    entries = sorted((chance.randbytes(16), chance.randbytes(8)) for _ in range(2500))
+    root = tree.build(entries, blobs)
+    assert root is not None
+    top = load_root(root, blobs)
+    first = Node.decode(blobs.get(top.child(0).link), "the first child")
+    assert (first.level, len(first.keys)) == (1, 1)
+
+    left = tree.update(root, [(key, None) for key, _ in entries if key > top.keys[0]], blobs)
+
+    assert left == tree.build([entry for entry in entries if entry[0] <= top.keys[0]], blobs)
