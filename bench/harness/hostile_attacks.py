@@ -127,10 +127,10 @@ def marks(mallory: Mallory, size: int) -> None:
 
     def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
         if not first:
-            proto.inserts.add(text="x" * 100_000, place=text_pb2.TEXT_PLACE_ROOT)
+            proto.inserts.add(text="x" * 4_000, place=text_pb2.TEXT_PLACE_ROOT)
             first.append(lamport)
             return
-        for at in range(16_000):
+        for at in range(2_000):
             mark = proto.marks.add(name="b")
             mark.start.lamport, mark.start.offset = first[0], at
             mark.end.lamport, mark.end.offset = first[0], at + lamport - first[0]
