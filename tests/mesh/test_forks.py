@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochs.epoch_acts import change, device, member, note, pen, same
+from tests.party.epochs.epoch_acts import change, device, held, member, note, pen, same
 from tests.party.forked import Forked, pruned
 
 from antiphon.core.errors import BadEncoding
@@ -194,3 +194,21 @@ def test_a_hash_alone_does_not_lead_a_device_to_another_branch(peers: Peers) -> 
     with pytest.raises(BadEncoding, match="does not prove block"):
         wire.nodes["carol"].replica.take_proof(block, false.encode())
     assert case.carol.epochs.disagreement is not None
+
+
+def test_who_prunes_before_the_proof_comes_still_takes_it(peers: Peers) -> None:
+    """Carol holds another branch that ends at the cut. She must keep it until the proof says that she may leave it."""
+    case = pruned(peers, longer=2, refers=False, goes_on=True)
+    alice, carol = case.alice, case.carol
+    carol.take([span for span in alice.ranges(carol.lengths()) if span.feed != case.feed])
+    carol.blobs.put_all((cid, alice.blobs.get(cid)) for cid in held(alice))
+    carol.rebuild()
+    assert carol.epochs.number == 1
+    carol.epochs.prune()
+    assert carol.store.record(case.feed).start == 0
+    Wire(peers).run()
+    carol.epochs.step()
+    Wire(peers).run()
+
+    assert carol.party.timeframe == alice.party.timeframe
+    assert not carol.epochs.unproven

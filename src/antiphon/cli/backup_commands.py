@@ -69,7 +69,9 @@ def restore(
     if check:
         with steps(as_json) as tick:
             found = check_backup(source, tick=tick)
-        told = f"{source}: {len(found.files)} files, {found.size} bytes, of {_date(found.created_ms)}: all right"
+        told = f"{source}: {len(found.files)} files, {found.size} bytes, of {_date(found.created_ms)}: "
+        wrong = found.counts.wrong
+        told += f"as it was made, of a home with {wrong} faults" if wrong else "all right"
         answer = {"created_ms": found.created_ms, "size": found.size, "files": [file.name for file in found.files]}
         show(as_json, answer | asdict(found.counts), lambda: _print(told))
         return

@@ -51,9 +51,11 @@ def output_folder(path: Path) -> Iterator[Path]:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raise `InvalidInput` if there is anything at a path but an empty folder."""
+    """Raise `InvalidInput` if there is anything at a path but an empty folder, or if that is the current one."""
     if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
         raise InvalidInput(f"{path} is there already, and is not written over; name a folder that does not exist")
+    if path.exists() and path.samefile(os.curdir):
+        raise InvalidInput(f"{path} is the current folder, which cannot be replaced; name it from the folder above it")
 
 
 def _make_parents(path: Path) -> None:

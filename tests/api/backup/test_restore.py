@@ -266,3 +266,41 @@ def test_files_that_are_not_in_the_list_are_not_taken(made: Path, tmp_path: Path
     antiphon.restore(made, tmp_path / "new")
     assert not (tmp_path / "new" / "items").exists()
     assert not (tmp_path / "new" / "names.json").exists()
+
+
+def test_feeds_that_were_opened_after_the_copy_are_not_written_again(tmp_path: Path) -> None:
+    """The keys know a data feed that the copied feeds lack; another member knows its admission, and not its blocks."""
+    stores = [
+        antiphon.open(tmp_path / name, name=name, unprotected=True, epochs=False) for name in ("ada", "bob", "eve")
+    ]
+    ada, bob, eve = stores
+    party = ada.create_party("Household")
+    for other in (bob, eve):
+        other.join(party.invite(other.me))
+        sync(ada, other)
+    sync(ada, bob)
+    bob.backup(tmp_path / "backup")
+    bob.party("Household").member.data_writer()
+    sync(bob, eve)
+    bob.party("Household").object({}, name="after the backup")
+    sync(ada, bob)
+    bob.close()
+    shutil.rmtree(tmp_path / "bob" / "feeds")
+    shutil.copytree(tmp_path / "backup" / "feeds", tmp_path / "bob" / "feeds")
+    with antiphon.open(tmp_path / "bob", epochs=False) as again:
+        sync(eve, again)
+    with antiphon.open(tmp_path / "bob", epochs=False) as again:
+        again.party("Household").object({}, name="from the copy")
+        sync(ada, again)
+        assert unharmed(ada, again)
+    assert names(party) == ["after the backup", "from the copy"]
+    for store in (ada, eve):
+        store.close()
+
+
+def test_the_current_folder_is_no_new_home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(InvalidInput, match="current folder"):
+        antiphon.restore(made, ".")
+    assert list((tmp_path / "empty").iterdir()) == []

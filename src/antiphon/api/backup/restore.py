@@ -65,7 +65,7 @@ def restore(source: str | Path, home: str | Path, *, tick: Tick = lambda *_: Non
     with output_folder(target) as partial:
         for file in manifest.files:
             _copy(backup, file, partial, tick)
-        need_version(partial)
+        need_version(backup)
         retired = _settle(backup, partial, manifest)
     counts = manifest.counts
     return RestoreReport(
@@ -82,11 +82,15 @@ def restore(source: str | Path, home: str | Path, *, tick: Tick = lambda *_: Non
 
 
 def check_backup(source: str | Path, *, tick: Tick = lambda *_: None) -> Manifest:
-    """Compare every file of a backup with its checksum, and write nothing. `DamagedStore` names one that differs."""
+    """Compare every file of a backup with its checksum, and write nothing. `DamagedStore` names one that differs.
+
+    A backup of a newer version than this program knows is refused, as `restore` refuses it.
+    """
     backup = local_path(source)
     manifest = read_manifest(backup)
     for file in manifest.files:
         _copy(backup, file, None, tick)
+    need_version(backup)
     return manifest
 
 

@@ -193,8 +193,9 @@ class Membership:
             self._check_room(FeedKind.DATA)
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
+            data = FeedWriter.open(self._store, feed, self.party)  # before its admission: see `_own_feed`
             self._append(signed)
-            self.data = FeedWriter.open(self._store, feed, self.party)
+            self.data = data
         return self.data
 
     def _check_room(self, kind: FeedKind) -> None:
@@ -499,15 +500,17 @@ class Membership:
         )
 
     def _own_feed(self, kind: FeedKind) -> FeedWriter | None:
-        """Return the open feed of this device of one kind, if there is one."""
+        """Return the open feed of this device of one kind, if there is one.
+
+        A feed that was admitted and has no record here was opened after this store was copied: it may have blocks.
+        """
         authority = self.machine.authority
         authority.settle()
         for feed, owner in sorted(authority.owners().items()):
             if (owner.device, owner.kind) != (self.device.key, kind):
                 continue
             held = next((record for record in self._store.feeds(self.party) if record.feed == feed), None)
-            usable = held is None or (held.writable and not held.retired)
-            if usable and authority.end(feed) > (held.length if held else 0):
+            if held is not None and held.writable and not held.retired and authority.end(feed) > held.length:
                 try:
                     return FeedWriter.open(self._store, self._keys.pair(PublicKey(feed)), self.party)
                 except UnknownKey:

@@ -30,12 +30,16 @@ class Rot:
 
     def __init__(self) -> None:
         self._found: dict[bytes, RottenBlock] = {}
+        self._told: dict[bytes, int] = {}  # the rot that the log has, which may be found again after each new block
 
     def note(self, error: CorruptBlock, record: FeedRecord | None) -> bool:
         """Take note of a rotten block. False if it is known that the feed ends there, or before."""
         if error.seq >= self.end(error.feed):
             return False
         self._found[error.feed] = RottenBlock(error.seq, record, because(Reason.DAMAGED, str(error)))
+        if self._told.get(error.feed) == error.seq:
+            return True
+        self._told[error.feed] = error.seq
         _LOG.warning("feed %s is delivered only up to its rot: %s", error.feed.hex()[:8], error)
         return True
 

@@ -353,13 +353,13 @@ class Epochs:
         """
         try:
             cuts = self._load(last).feeds
+            with self._party.locked() as engine:
+                if is_other_branch(engine, epoch.cut, cuts, self._member.machine.common):
+                    return True
+                records = [record for record in engine.store.feeds(engine.party) if epoch.cut.get(record.feed)]
+                return bool(self._branches.sort(engine.store, differing(engine.store, records, cuts)))
         except (InvalidInput, *_LACKING):
             return False
-        with self._party.locked() as engine:
-            if is_other_branch(engine, epoch.cut, cuts, self._member.machine.common):
-                return True
-            records = [record for record in engine.store.feeds(engine.party) if epoch.cut.get(record.feed)]
-            return bool(self._branches.sort(engine.store, differing(engine.store, records, cuts)))
 
     def _leave_branches(self) -> bool:
         """Leave branches that the base does not hold, if their writers provably signed another. True if one was left.
@@ -370,10 +370,9 @@ class Epochs:
             return False
         try:
             with self._party.locked() as engine:
-                if not any(lane.other_branch for lane in engine.delivery.lanes.values()):
+                if engine.base is None or not any(lane.other_branch for lane in engine.delivery.lanes.values()):
                     self._branches.sort(engine.store, ())
                     return False
-                assert engine.base is not None
                 left = self._branches.leave(engine, self._party.store, engine.base.feeds)
         except _LACKING:
             return False

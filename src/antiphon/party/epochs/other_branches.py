@@ -34,6 +34,7 @@ class OtherBranches:
         for entry in self.unproven:
             if (entry.feed, entry.seq, entry.hash) == (feed, seq, hash_):
                 self._proofs[entry] = proof
+                self.unproven = tuple(one for one in self.unproven if one != entry)  # it is not requested again
                 return True
         return False
 

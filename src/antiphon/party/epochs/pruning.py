@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob
 from antiphon.feed.block import BodyState
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.party.engine.epoch_base import EpochBase
 
@@ -33,8 +34,16 @@ def prune(party: PartyProcessor, base: EpochBase, cut: Mapping[bytes, int]) -> i
         )
     with party.locked() as engine:
         records = party.store.feeds(party.key)
-        held = {record.feed for record in records if not engine.delivery.parts_from_base(record)}
+        parted = {record.feed for record in records if engine.delivery.parts_from_base(record)}
+        parted |= {record.feed for record in records if _ends_otherwise(record, base)}
+        held = {record.feed for record in records} - parted
     return sum(_prune(party, feed, length) for feed, length in sorted(cut.items()) if feed in held)
+
+
+def _ends_otherwise(record: FeedRecord, base: EpochBase) -> bool:
+    """True if the held blocks end at the cut with another block: the proof of the base's branch may still come."""
+    cut = base.feeds.get(record.feed)
+    return cut is not None and record.length == cut.length and record.hash != cut.hash
 
 
 def _prune(party: PartyProcessor, feed: bytes, length: int) -> int:
