@@ -173,8 +173,8 @@ class EpochWorker:
 
     def _fail(self, error: Exception) -> None:
         """Tell of an error outside the work on one party, and wait. What has come meanwhile may not have been noted."""
-        self.error = f"{type(error).__name__}: {error}"
         _LOG.error("epochs: the thread of the store failed, and will try again", exc_info=error)
+        self.error = f"{type(error).__name__}: {error}"  # whoever reads it finds the log written
         with self._lock:
             for known in self._parties.values():
                 known.wake_ms = 0
