@@ -18,9 +18,12 @@ from antiphon.mesh.message import (
     Message,
     Ranges,
     Show,
+    Tip,
+    Tips,
     Want,
     WantBlobs,
     WantBranch,
+    WantTips,
 )
 
 _HOLDINGS = (
@@ -34,6 +37,8 @@ _BODIES: dict[str, Body | None] = {
     "announcement": Announcement(0, 3, _HOLDINGS),
     "want": Want(1, 512 << 10, ((bytes(CONTROL.key), 0),), (bytes(DATA.key),)),
     "want-branch": WantBranch(3, bytes(DATA.key), 1, bytes(range(32)), 0),
+    "want-tips": WantTips(4, bytes(CONTROL.key)),
+    "tips": Tips(4, (Tip(2, bytes(range(32))), Tip(5, bytes(range(32, 64)))), more=True),
     "want-blobs": WantBlobs(2, (SNAPSHOT,)),
     "blobs": Blobs(2, (), (SNAPSHOT,)),
 }

@@ -20,7 +20,18 @@ from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Position, Role
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+from antiphon.mesh.message import (
+    Announcement,
+    Blobs,
+    Body,
+    Holding,
+    Message,
+    Ranges,
+    Tip,
+    Tips,
+    Want,
+    WantBlobs,
+)
 from antiphon.mesh.replica import ControlReplica, Replica
 from antiphon.mesh.session import Session
 from antiphon.testing.peers import Peer, Peers
@@ -109,6 +120,7 @@ def test_a_message_that_is_too_large_is_refused_unread(liar: Liar) -> None:
         Ranges(1, (b"",) * (limits.RANGES_MAX + 1)),
         WantBlobs(1, (Cid.of(b""),) * (limits.CIDS_MAX + 1)),
         Blobs(1, (), (Cid.of(b""),) * (limits.CIDS_MAX + 1)),
+        Tips(1, (Tip(0, bytes(32)),) * (limits.TIPS_MAX + 1)),
     ],
     ids=lambda body: type(body).__name__,
 )

@@ -342,6 +342,13 @@ def first_of(data: bytes) -> int:
     return first
 
 
+def end_of(data: bytes) -> int:
+    """Return the seq behind the last block in the bytes of a span, without reading more."""
+    fixed = _FIXED.unpack_from(data)
+    end: int = fixed[4] + fixed[5]
+    return end
+
+
 def split(data: bytes) -> Span:
     """Cut the bytes of a span into its columns, without reading those. A memoryview is cut into views."""
     if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:

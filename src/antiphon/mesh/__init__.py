@@ -13,6 +13,7 @@ responses      `Responder`: answers the requests of the other end
 timeouts       `Timeout`: how long to wait for an answer
 replica        `Replica`: a party's stores as all sessions share them; verifies before it takes anything
 wanted_branches  `WantedBranches`: the blocks that waiting blocks refer to, to be requested by their hashes
+name_search    `NameSearch`: looks for acts that name unknown feeds, on branches of forked control feeds
 holdings       `Holdings`: which blocks of each feed are held here, with versions
 blob_scope     `BlobScope`: the blobs that belong to a party, so that a session gives no others
 in_flight      `InFlight`: the requests of all sessions, so that nothing is requested twice

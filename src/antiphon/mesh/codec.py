@@ -22,6 +22,7 @@ from antiphon.mesh.limits import (
     MESSAGE_SIZE_MAX,
     RANGES_MAX,
     SHOW_SIZE_MAX,
+    TIPS_MAX,
 )
 from antiphon.mesh.message import (
     NONCE_SIZE,
@@ -33,9 +34,12 @@ from antiphon.mesh.message import (
     Message,
     Ranges,
     Show,
+    Tip,
+    Tips,
     Want,
     WantBlobs,
     WantBranch,
+    WantTips,
 )
 
 _INTEGER_MAX = (1 << 63) - 1
@@ -73,6 +77,11 @@ def _put(proto: pb.Replication, body: Body) -> None:
         proto.want_branch.CopyFrom(wanted)
     elif isinstance(body, Branch):
         proto.branch.CopyFrom(pb.Branch(request=body.request, spans=body.spans, proof=body.proof))
+    elif isinstance(body, WantTips):
+        proto.want_tips.CopyFrom(pb.WantTips(request=body.request, feed=body.feed, after=body.after))
+    elif isinstance(body, Tips):
+        tips = [pb.Tip(seq=tip.seq, hash=tip.hash) for tip in body.tips]
+        proto.tips.CopyFrom(pb.Tips(request=body.request, tips=tips, more=body.more))
     elif isinstance(body, WantBlobs):
         proto.want_blobs.CopyFrom(pb.WantBlobs(request=body.request, cids=body.cids))
     elif isinstance(body, Show):
@@ -122,16 +131,8 @@ def _body(proto: pb.Replication) -> Body | None:
         _bounded("spans, lacks and forks", len(given.spans) + len(given.lacks) + len(given.forks), RANGES_MAX)
         lacks = tuple((_key(one.feed), _integer(one.first)) for one in given.lacks)
         return Ranges(_integer(given.request), tuple(given.spans), lacks, tuple(given.forks))
-    if kind == "want_branch":
-        wanted = proto.want_branch
-        seq, first = _integer(wanted.seq), _integer(wanted.first)
-        if first > seq:
-            raise BadEncoding(f"a branch is requested from {first} back to {seq}")
-        hash_ = _sized("hash", wanted.hash, HASH_SIZE)
-        return WantBranch(_integer(wanted.request), _key(wanted.feed), seq, hash_, first)
-    if kind == "branch":
-        _bounded("spans of a branch", len(proto.branch.spans), BRANCH_SPANS_MAX)
-        return Branch(_integer(proto.branch.request), tuple(proto.branch.spans), proto.branch.proof)
+    if kind in ("want_branch", "branch", "want_tips", "tips"):
+        return _body_about_branches(proto, kind)
     if kind == "want_blobs":
         _bounded("CIDs", len(proto.want_blobs.cids), CIDS_MAX)
         return WantBlobs(_integer(proto.want_blobs.request), tuple(map(Cid, proto.want_blobs.cids)))
@@ -147,16 +148,38 @@ def _body(proto: pb.Replication) -> Body | None:
     return None
 
 
+def _body_about_branches(proto: pb.Replication, kind: str) -> WantBranch | Branch | WantTips | Tips:
+    if kind == "want_branch":
+        wanted = proto.want_branch
+        seq, first = _integer(wanted.seq), _integer(wanted.first)
+        if first > seq:
+            raise BadEncoding(f"a branch is requested from {first} back to {seq}")
+        return WantBranch(_integer(wanted.request), _key(wanted.feed), seq, _hash(wanted.hash), first)
+    if kind == "branch":
+        _bounded("spans of a branch", len(proto.branch.spans), BRANCH_SPANS_MAX)
+        return Branch(_integer(proto.branch.request), tuple(proto.branch.spans), proto.branch.proof)
+    if kind == "want_tips":
+        after = _hash(proto.want_tips.after) if proto.want_tips.after else b""
+        return WantTips(_integer(proto.want_tips.request), _key(proto.want_tips.feed), after)
+    _bounded("last blocks of branches", len(proto.tips.tips), TIPS_MAX)
+    tips = tuple(Tip(_integer(one.seq), _hash(one.hash)) for one in proto.tips.tips)
+    return Tips(_integer(proto.tips.request), tips, proto.tips.more)
+
+
 def _holding(proto: pb.Holding) -> Holding:
     if not _integer(proto.start) <= _integer(proto.length):
         raise BadEncoding(f"feed {proto.feed.hex()[:8]} is announced from {proto.start} to {proto.length}")
     fork = _integer(proto.fork) if proto.HasField("fork") else None
-    feed, last = _key(proto.feed), _sized("hash", proto.hash, HASH_SIZE)
+    feed, last = _key(proto.feed), _hash(proto.hash)
     return Holding(feed, proto.start, proto.length, last, proto.control, fork, _integer(proto.branches))
 
 
 def _key(raw: bytes) -> bytes:
     return _sized("feed", raw, KEY_SIZE)
+
+
+def _hash(raw: bytes) -> bytes:
+    return _sized("hash", raw, HASH_SIZE)
 
 
 def _sized(what: str, raw: bytes, size: int) -> bytes:

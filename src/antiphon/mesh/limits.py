@@ -11,6 +11,7 @@ FEEDS_MAX = 1 << 16  # announced by one peer, without those that are held here
 RANGES_MAX = 64  # in one request
 BRANCH_SPANS_MAX = 1024  # in one answer about a branch; the rest is requested again
 BRANCH_BACK_MAX = 1024  # blocks of a branch before the wanted one, in one request
+TIPS_MAX = 1024  # last blocks of branches, in one answer
 CIDS_MAX = 256  # in one request
 REQUESTS_MAX = 4  # open to one peer
 SHOW_SIZE_MAX = 64 << 10  # of the credentials that a device shows

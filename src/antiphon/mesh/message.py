@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from antiphon.core.cid import Cid
 
@@ -75,6 +76,34 @@ class Branch:
     proof: bytes = b""
 
 
+class Tip(NamedTuple):
+    """The last block of a branch."""
+
+    seq: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WantTips:
+    """Requests the last blocks of all branches of a feed that the other end holds, those behind the hash `after`."""
+
+    request: int
+    feed: bytes
+    after: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Tips:
+    """Answers `WantTips`: the last blocks of kept branches, by hash, and at first that of the history.
+
+    If there are `more`, they are requested with the hash of the last one.
+    """
+
+    request: int
+    tips: tuple[Tip, ...]
+    more: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class WantBlobs:
     """Requests blobs."""
@@ -99,7 +128,9 @@ class Show:
     credentials: tuple[bytes, ...]
 
 
-Body = Announcement | Want | Ranges | WantBranch | Branch | WantBlobs | Blobs | Show
+Request = Want | WantBranch | WantTips | WantBlobs
+Answer = Ranges | Branch | Tips | Blobs
+Body = Announcement | Request | Answer | Show
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from antiphon.mesh.admits import Admits
 from antiphon.mesh.blob_scope import BlobScope
 from antiphon.mesh.holdings import Holdings
 from antiphon.mesh.in_flight import InFlight
-from antiphon.mesh.limits import ANSWER_SIZE, BRANCH_SPANS_MAX
-from antiphon.mesh.message import NONCE_SIZE, Holding, WantBranch
+from antiphon.mesh.limits import ANSWER_SIZE, BRANCH_SPANS_MAX, TIPS_MAX
+from antiphon.mesh.message import NONCE_SIZE, Holding, Tip, WantBranch, WantTips
 from antiphon.mesh.wanted_branches import WantedBlock, WantedBranches
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Known
@@ -186,6 +186,16 @@ class Replica:
         while len(found) > 1 and sum(span.size for span in found) > size:
             del found[0]
         return found if all(map(is_complete, found)) else []
+
+    def read_tips(self, want: WantTips) -> list[Tip]:
+        """Return the last blocks of the branches of a feed, by hash, one more than an answer may have if there are.
+
+        Before all others comes the last block of the held history.
+        """
+        held = self.holdings.get(want.feed)
+        own = [Tip(held.length - 1, held.hash)] if held is not None and held.length and not want.after else []
+        kept = self.store.branch_tips(want.feed, want.after, TIPS_MAX + 1 - len(own))
+        return own + [Tip(*tip) for tip in kept]
 
     def read_proof(self, want: WantBranch) -> bytes:
         """Return a proof that a feed's writer signed a block that was pruned here; empty if there is none."""

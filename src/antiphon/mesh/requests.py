@@ -11,12 +11,26 @@ from antiphon.core.errors import BadEncoding
 from antiphon.feed import span as spans
 from antiphon.mesh.admits import Access
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
-from antiphon.mesh.message import Blobs, Branch, Holding, Ranges, Want, WantBlobs, WantBranch
+from antiphon.mesh.message import (
+    Answer,
+    Blobs,
+    Branch,
+    Holding,
+    Ranges,
+    Request,
+    Tips,
+    Want,
+    WantBlobs,
+    WantBranch,
+    WantTips,
+)
+from antiphon.mesh.name_search import NameSearch
 from antiphon.mesh.replica import RangeOutcome, Replica
 from antiphon.mesh.session_gate import SessionGate
 from antiphon.mesh.timeouts import Timeout
 
 _CIDS_AT_ONCE = 32  # so that several peers share the work
+_TIPS = b"tips "  # and a feed: the key of a request for the last blocks of its branches
 
 
 @dataclass(slots=True)
@@ -26,7 +40,7 @@ class _Request:
     keys: tuple[bytes, ...]  # feeds or CIDs
     asked_ms: int
     until_ms: int
-    answer: type[Ranges | Branch | Blobs] = Ranges  # the message that answers it
+    answer: type[Answer] = Ranges  # the message that answers it
 
 
 class Requester:
@@ -46,6 +60,8 @@ class Requester:
         self._rest: dict[bytes, int] = {}  # late or useless feeds and blobs: when to request again
         self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and the length held then
         self._lacked: dict[bytes, tuple[int, int]] = {}  # branch blocks that the peer lacks: when to ask again, tries
+        self._names = NameSearch(replica)
+        self._announced = 0  # announcements of the peer
         self._without: dict[bytes, None] = {}  # blobs that the peer does not have
         self._seeking = False  # some blobs are wanted
         self._blobs_rest_ms = 0
@@ -76,6 +92,7 @@ class Requester:
         announces them again later, when some have come.
         """
         self._make_room(len(holdings))
+        self._announced += 1
         left_out = False
         for one in holdings:
             known = self.theirs.get(one.feed)
@@ -139,11 +156,11 @@ class Requester:
 
     # -- requests
 
-    def request(self, now_ms: int) -> tuple[list[Want | WantBranch | WantBlobs], int]:
+    def request(self, now_ms: int) -> tuple[list[Request], int]:
         """Return the requests to send now, and the time at which to call this again even if nothing arrives."""
         self._notice()
         self._expire(now_ms)
-        asked: list[Want | WantBranch | WantBlobs] = []
+        asked: list[Request] = []
         wake_ms = NEVER
         while len(self._requests) < REQUESTS_MAX:
             want, wake_ms = self._want(now_ms)
@@ -151,8 +168,9 @@ class Requester:
                 break
             asked.append(want)
         branches, branches_ms = self._want_branches(now_ms)
-        asked += branches
-        wake_ms = min(wake_ms, branches_ms)
+        tips, tips_ms = self._want_tips(now_ms)
+        asked += [*branches, *tips]
+        wake_ms = min(wake_ms, branches_ms, tips_ms)
         if len(self._requests) < REQUESTS_MAX and self._gate.takes is Access.WHOLE:
             blobs, blobs_ms = self._want_blobs(now_ms)
             asked += blobs
@@ -221,7 +239,7 @@ class Requester:
         if self._lacked:
             self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
         asked: list[WantBranch] = []
-        for block in due:
+        for block in (*due, *self._names.missing):
             theirs = self.theirs.get(block.feed)
             if self._gate.takes < (Access.CONTROL if theirs is not None and theirs.control else Access.WHOLE):
                 continue
@@ -235,6 +253,24 @@ class Requester:
             elif len(self._requests) < REQUESTS_MAX:
                 number = self._request((block.key,), now_ms, Branch)
                 asked.append(WantBranch(number, block.feed, block.seq, block.hash, block.first))
+        return asked, wake_ms
+
+    def _want_tips(self, now_ms: int) -> tuple[list[WantTips], int]:
+        """Return requests for the branches of forked control feeds, if blocks wait for feeds that no act names."""
+        due_ms = self._replica.branches.names_due_ms()
+        if due_ms > now_ms or self._gate.takes < Access.CONTROL:
+            return [], due_ms
+        asked: list[WantTips] = []
+        wake_ms = NEVER
+        for feed, after in self._names.feeds(self.theirs, self._announced):
+            if len(self._requests) == REQUESTS_MAX:
+                break
+            until = self._busy_until(_TIPS + feed, now_ms)
+            if until:
+                wake_ms = min(wake_ms, until)
+            else:
+                asked.append(WantTips(self._request((_TIPS + feed,), now_ms, Tips), feed, after))
+                self._names.ask(self.theirs[feed])
         return asked, wake_ms
 
     def _is_of(self, key: bytes, feed: bytes) -> bool:
@@ -279,7 +315,7 @@ class Requester:
         self._without.clear()
         self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
 
-    def _request(self, keys: tuple[bytes, ...], now_ms: int, answer: type[Ranges | Branch | Blobs] = Ranges) -> int:
+    def _request(self, keys: tuple[bytes, ...], now_ms: int, answer: type[Answer] = Ranges) -> int:
         self._last += 1
         until_ms = now_ms + self._timeout.timeout_ms
         self._requests[self._last] = _Request(keys, now_ms, until_ms, answer)
@@ -290,8 +326,19 @@ class Requester:
 
     # -- answers
 
-    def take_ranges(self, answer: Ranges, now_ms: int) -> None:
-        """Take the ranges of an answer. Ranges that were not requested or do not verify are refused."""
+    def take(self, answer: Answer, now_ms: int) -> None:
+        """Take an answer. What was not requested or does not verify is refused."""
+        if isinstance(answer, Ranges):
+            self._take_ranges(answer, now_ms)
+        elif isinstance(answer, Branch):
+            self._take_branch(answer, now_ms)
+        elif isinstance(answer, Tips):
+            self._take_tips(answer, now_ms)
+        else:
+            self._take_blobs(answer, now_ms)
+
+    def _take_ranges(self, answer: Ranges, now_ms: int) -> None:
+        """Take the ranges of an answer."""
         asked = self._answered(answer, now_ms)
         came = [spans.decode(data) for data in answer.spans]
         feeds = [span.feed for span in came]
@@ -340,24 +387,35 @@ class Requester:
         if theirs is not None and theirs.fork is not None and mine is not None:
             self._tried[feed] = theirs.fork, mine.length
 
-    def take_branch(self, answer: Branch, now_ms: int) -> None:
-        """Take the spans that lead to a wanted block. What was not requested or does not verify is refused."""
+    def _take_branch(self, answer: Branch, now_ms: int) -> None:
+        """Take the spans that lead to a wanted block."""
         asked = self._answered(answer, now_ms)
         if asked is None:
             return
         (key,) = asked
-        block, added = self._replica.branches.get(key), 0
+        told = self._names.pop(key)
+        block, added = self._replica.branches.get(key) or told, 0
         if block is not None and answer.spans:
             came = [spans.decode(data) for data in answer.spans]
             added = self._replica.take_branch(block, came, self._gate.device)
+            if told is not None:
+                self._names.follow(came)
         elif block is not None and answer.proof:
             added = self._replica.take_proof(block, answer.proof)
+        elif told is not None:
+            self._names.give_up(told.feed)
         self.taken += added
         if not added:
             tries = self._lacked.get(key, (0, 0))[1]
             self._lacked[key] = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(tries, 6)), tries + 1
 
-    def take_blobs(self, answer: Blobs, now_ms: int) -> None:
+    def _take_tips(self, answer: Tips, now_ms: int) -> None:
+        """Take the last blocks of branches that the peer holds of a feed."""
+        asked = self._answered(answer, now_ms)
+        if asked is not None:
+            self._names.take(asked[0].removeprefix(_TIPS), answer)
+
+    def _take_blobs(self, answer: Blobs, now_ms: int) -> None:
         """Take the blobs of an answer, and note the ones that the peer does not have."""
         asked = self._answered(answer, now_ms)
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
@@ -375,7 +433,7 @@ class Requester:
             self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(self._blobs_late, 6))
             self._blobs_late += 1
 
-    def _answered(self, answer: Ranges | Branch | Blobs, now_ms: int) -> tuple[bytes, ...] | None:
+    def _answered(self, answer: Answer, now_ms: int) -> tuple[bytes, ...] | None:
         """Close a request and return its feeds or blobs; None if it was answered or timed out before."""
         number = answer.request
         if number > self._last:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from antiphon.core.cid import Cid
 from antiphon.mesh.admits import Access
-from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
-from antiphon.mesh.message import Blobs, Branch, Ranges, Want, WantBlobs, WantBranch
+from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX, TIPS_MAX
+from antiphon.mesh.message import Answer, Blobs, Branch, Ranges, Request, Tips, Want, WantBlobs, WantBranch, WantTips
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session_gate import SessionGate
 
@@ -22,7 +22,7 @@ class Responder:
         self._answered: dict[int, None] = {}
         self.answer_size = 0  # of the last answer
 
-    def answer(self, want: Want | WantBranch | WantBlobs) -> Ranges | Branch | Blobs | None:
+    def answer(self, want: Request) -> Answer | None:
         """Return an answer that fits a message, perhaps to a part of the request; None if it was answered before."""
         if want.request in self._answered:
             return None
@@ -31,6 +31,8 @@ class Responder:
             del self._answered[next(iter(self._answered))]
         if isinstance(want, WantBranch):
             return self._branch(want)
+        if isinstance(want, WantTips):
+            return self._tips(want)
         return self._ranges(want) if isinstance(want, Want) else self._blobs(want)
 
     def _branch(self, want: WantBranch) -> Branch:
@@ -39,6 +41,11 @@ class Responder:
         proof = self._replica.read_proof(want) if self._gives(want.feed) and not spans else b""
         self.answer_size = _EMPTY_SIZE + sum(map(len, spans)) + len(proof)
         return Branch(want.request, spans, proof)
+
+    def _tips(self, want: WantTips) -> Tips:
+        tips = self._replica.read_tips(want) if self._gives(want.feed) else []
+        self.answer_size = _EMPTY_SIZE + _LACK_SIZE * len(tips)
+        return Tips(want.request, tuple(tips[:TIPS_MAX]), len(tips) > TIPS_MAX)
 
     def _ranges(self, want: Want) -> Ranges:
         spans: list[bytes] = []

@@ -12,18 +12,7 @@ from antiphon.mesh.announcements import Announcer
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.handshake import Handshake, HandshakeStep
 from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX, STRANGER_SIZE_MAX
-from antiphon.mesh.message import (
-    Announcement,
-    Blobs,
-    Body,
-    Branch,
-    Message,
-    Ranges,
-    Show,
-    Want,
-    WantBlobs,
-    WantBranch,
-)
+from antiphon.mesh.message import Announcement, Answer, Body, Message, Request, Show, Want
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.requests import Requester
 from antiphon.mesh.responses import Responder
@@ -135,26 +124,21 @@ class Session:
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
             self._take_announcement(body, now_ms)
-        elif isinstance(body, Want | WantBranch | WantBlobs):
+        elif isinstance(body, Request):
             if isinstance(body, Want):
                 self._announcer.requested(feed for feed, _ in body.ranges)
             if self._queued_size < OUTGOING_SIZE_MAX:
                 self._answer(body)
-        elif isinstance(body, Ranges | Branch | Blobs):
+        elif isinstance(body, Answer):
             try:
-                if isinstance(body, Ranges):
-                    self._requester.take_ranges(body, now_ms)
-                elif isinstance(body, Branch):
-                    self._requester.take_branch(body, now_ms)
-                else:
-                    self._requester.take_blobs(body, now_ms)
+                self._requester.take(body, now_ms)
             finally:
                 self.taken += self._requester.taken
                 self.taken_blobs += self._requester.taken_blobs
                 self._requester.taken = self._requester.taken_blobs = 0
 
-    def _answer(self, want: Want | WantBranch | WantBlobs) -> None:
-        answer: Ranges | Branch | Blobs | None = self._responder.answer(want)
+    def _answer(self, want: Request) -> None:
+        answer = self._responder.answer(want)
         if answer is not None:
             self._queue.append(answer)
             self._queued_size += self._responder.answer_size

@@ -51,15 +51,22 @@ class WantedBranches:
         self._marked: object = None
         self._wanted: dict[bytes, WantedBlock] = {}
         self._since: dict[bytes, int] = {}
+        self._unnamed_ms: int | None = None  # since when blocks wait for feeds that no act names
 
     def due(self, now_ms: int) -> tuple[list[WantedBlock], int]:
         """Return the blocks to request now, and when to call this again."""
         mark = (self._store.transaction, self._mark())
         if mark != self._marked:
             self._marked = mark
-            found = [self._look_for(entry) for entry in self._find() if self._knows(entry.feed)]
+            entries = list(self._find())
+            named = [entry for entry in entries if self._knows(entry.feed)]
+            found = [self.look_for(entry) for entry in named]
             self._wanted = {block.key: block for block in found if block is not None}
             self._since = {key: self._since.get(key, now_ms) for key in self._wanted}
+            if len(named) == len(entries):
+                self._unnamed_ms = None
+            elif self._unnamed_ms is None:
+                self._unnamed_ms = now_ms
         due: list[WantedBlock] = []
         wake_ms = NEVER
         for key, block in self._wanted.items():
@@ -70,11 +77,19 @@ class WantedBranches:
                 wake_ms = min(wake_ms, at_ms)
         return due, wake_ms
 
+    def names_due_ms(self) -> int:
+        """Return from when on to look for acts that name the feeds of missing blocks; NEVER if all are named.
+
+        The act may be under way, with its control feed.
+        """
+        return NEVER if self._unnamed_ms is None else self._unnamed_ms + BRANCH_WAIT_MS
+
     def get(self, key: bytes) -> WantedBlock | None:
         """Return the wanted block of a key; None if it is wanted no more."""
         return self._wanted.get(key)
 
-    def _look_for(self, entry: Entry) -> WantedBlock | None:
+    def look_for(self, entry: Entry) -> WantedBlock | None:
+        """Return the block that an entry names, as it must be requested; None if it is here as history."""
         feed, seq, _, hash_ = entry
         record = self._holdings.record(feed)
         first = max(0, seq + 1 - BRANCH_BACK_MAX)

@@ -228,7 +228,10 @@ class Stage:
         return self.peers[name]
 
     def _link(self) -> None:
-        """Link peers as a ring, so that all are connected, and add random links."""
+        """Link peers as a ring, so that all are connected, and add random links.
+
+        Those that join at first must be connected without the late ones, who are no members yet.
+        """
         names, chance = list(self.peers), random.Random(f"links {self.scenario.seed}")  # noqa: S311
         for place, name in enumerate(names):
             peer = self.peers[name]
@@ -239,6 +242,17 @@ class Stage:
                     peer.link(self.peers[other])
             if len(names) > 1 and wanted[0] not in peer.neighbours:
                 peer.link(self.peers[wanted[0]])
+        late = self.scenario.cast.late
+        reached, fresh = {names[0]}, [self.founder]
+        for name in names:
+            while fresh:
+                found = {one: peer for one, peer in fresh.pop().neighbours.items() if one not in reached | late}
+                reached |= found.keys()
+                fresh += found.values()
+            if name not in reached | late:
+                self.founder.link(self.peers[name])
+                reached.add(name)
+                fresh.append(self.peers[name])
 
     def _run_until(self, done: Callable[[], bool]) -> None:
         end = self.world.now_ms + QUIET_MS_MAX

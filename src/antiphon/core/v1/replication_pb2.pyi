@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Replication(_message.Message):
-    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show", "want_branch", "branch")
+    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show", "want_branch", "branch", "want_tips", "tips")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     RECEIVER_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,8 @@ class Replication(_message.Message):
     SHOW_FIELD_NUMBER: _ClassVar[int]
     WANT_BRANCH_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
+    WANT_TIPS_FIELD_NUMBER: _ClassVar[int]
+    TIPS_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     sender: bytes
     receiver: bytes
@@ -32,7 +34,9 @@ class Replication(_message.Message):
     show: Show
     want_branch: WantBranch
     branch: Branch
-    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ..., want_branch: _Optional[_Union[WantBranch, _Mapping]] = ..., branch: _Optional[_Union[Branch, _Mapping]] = ...) -> None: ...
+    want_tips: WantTips
+    tips: Tips
+    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ..., want_branch: _Optional[_Union[WantBranch, _Mapping]] = ..., branch: _Optional[_Union[Branch, _Mapping]] = ..., want_tips: _Optional[_Union[WantTips, _Mapping]] = ..., tips: _Optional[_Union[Tips, _Mapping]] = ...) -> None: ...
 
 class Announcement(_message.Message):
     __slots__ = ("since", "upto", "holdings")
@@ -125,6 +129,34 @@ class Branch(_message.Message):
     spans: _containers.RepeatedScalarFieldContainer[bytes]
     proof: bytes
     def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ..., proof: _Optional[bytes] = ...) -> None: ...
+
+class WantTips(_message.Message):
+    __slots__ = ("request", "feed", "after")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    FEED_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    feed: bytes
+    after: bytes
+    def __init__(self, request: _Optional[int] = ..., feed: _Optional[bytes] = ..., after: _Optional[bytes] = ...) -> None: ...
+
+class Tips(_message.Message):
+    __slots__ = ("request", "tips", "more")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    TIPS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    tips: _containers.RepeatedCompositeFieldContainer[Tip]
+    more: bool
+    def __init__(self, request: _Optional[int] = ..., tips: _Optional[_Iterable[_Union[Tip, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
+
+class Tip(_message.Message):
+    __slots__ = ("seq", "hash")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    hash: bytes
+    def __init__(self, seq: _Optional[int] = ..., hash: _Optional[bytes] = ...) -> None: ...
 
 class WantBlobs(_message.Message):
     __slots__ = ("request", "cids")

@@ -169,6 +169,17 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.branch_firsts(feed)
 
+    def branch_tips(self, feed: bytes, after: bytes, count: int) -> list[tuple[int, bytes]]:
+        """Return seq and hash of the last blocks of kept spans of other branches, by hash, behind the hash `after`."""
+        with self._env.read() as tables:
+            return tables.branch_tips(feed, after, count)
+
+    def has_block(self, feed: bytes, seq: int, hash_: bytes) -> bool:
+        """True if a block is here, of the held history or of another branch."""
+        with self._env.read() as tables:
+            record = tables.find(feed)
+            return record is not None and tables.span_with(record, seq, hash_) is not None
+
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of another branch of a feed that begins with its first block; None if there is none."""
         with self._env.read() as tables:

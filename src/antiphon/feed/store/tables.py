@@ -386,6 +386,18 @@ class Tables:
                 more = cursor.next()
         return found
 
+    def branch_tips(self, feed: bytes, after: bytes, count: int) -> list[tuple[int, bytes]]:
+        """Return seq and hash of the last blocks of kept spans, by hash: the first `count` behind the hash `after`."""
+        found: list[tuple[int, bytes]] = []
+        with self._txn.cursor(self._dbs["branches"]) as cursor:
+            more = cursor.set_range(feed + after)
+            while more and len(found) < count and bytes(cursor.key()[:32]) == feed:
+                tip = bytes(cursor.key()[32:])
+                if tip != after:
+                    found.append((spans.end_of(cursor.value()) - 1, tip))
+                more = cursor.next()
+        return found
+
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of a branch that begins with the feed's first block; None if there is none."""
         last = self._span_of(feed, NO_HASH)
