@@ -12,8 +12,10 @@ from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import BadEncoding
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
+from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Role
 from antiphon.halo.keys.identity import Device, Identity
@@ -123,6 +125,36 @@ def test_a_chain_of_names_is_followed_to_its_beginning(peers: Peers) -> None:
     works(peers)
 
 
+@pytest.mark.parametrize("links", [None, [("alice", "bob"), ("bob", "carol")]], ids=["all", "in a row"])
+def test_the_act_is_found_in_a_feed_whose_other_branch_is_one_of_data(peers: Peers, links: Links | None) -> None:
+    """Mallory has signed two first blocks. Bob holds the one of data as history, and announces a data feed to Carol."""
+    mallory = Equivocator(peers)
+    alice, bob, carol = peers.all
+    both, third, word = pair_of("both"), pair_of("third"), member(mallory.peer).vouch(mallory.peer.identity)
+
+    def admits(writer: SpanWriter, pair: KeyPair, kind: FeedKind) -> Span:
+        claim = FeedAdmission(pair.key, kind, mallory.peer.key, mallory.peer.device.key, word)
+        return mallory.say(writer, claim, pairs=(pair,))
+
+    as_data = admits(mallory.control(), both, FeedKind.DATA)
+    for peer in peers.all:
+        peer.take([as_data])
+    writer = SpanWriter(both, mallory.party)
+    opening, act = admits(writer, both, FeedKind.CONTROL), admits(writer, third, FeedKind.DATA)
+    data = SpanWriter(both, mallory.party, 1).write(2)
+    alice.take([opening, act, SpanWriter(third, mallory.party).write(2)])
+    alice.take([data])
+    written = note(alice, "it saw the third feed")
+    for peer in (bob, carol):
+        peer.take([data])
+        peer.take([opening])
+        assert not member(peer).machine.knows(bytes(third.key))
+    meet(peers, links)
+    for peer in peers.all:
+        assert peer.party.item(written.id).value["title"] == "it saw the third feed"
+        assert waits(peer) == []
+
+
 @pytest.mark.parametrize("most", [1, 3, 1024])
 def test_many_branches_are_told_in_pages(peers: Peers, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Mallory has signed twenty branches, and one of them names the feed."""
@@ -173,10 +205,10 @@ class LiarAboutBranches:
         self.session.receive(encode(Message(self.party, b"the liar", self.theirs, 0, body)), self.now_ms)
         return [message.body for message in self.listen()]
 
-    def announce(self, branches: int) -> list[WantTips]:
-        """Announce the forked feed with so many branches, wait, and return what is asked about it."""
+    def announce(self, branches: int, feed: bytes = b"") -> list[WantTips]:
+        """Announce a forked feed with so many branches, wait, and return what is asked about branches."""
         self.upto += 1
-        holding = Holding(self.forked, 0, 1, bytes(32), control=True, fork=1, branches=branches)
+        holding = Holding(feed or self.forked, 0, 1, bytes(32), control=True, fork=1, branches=branches)
         answers = self.say(Announcement(self.upto - 1, self.upto, (holding,)))
         self.now_ms += limits.BRANCH_WAIT_MS + limits.TIMEOUT_MIN_MS
         answers += [message.body for message in self.listen()]
@@ -196,6 +228,25 @@ def test_a_peer_that_makes_branches_up_is_asked_for_them_once(peers: Peers) -> N
     assert not liar.announce(branches=7)
     (again,) = liar.announce(branches=8)
     assert again.after == b""
+
+
+def test_nobody_is_asked_for_branches_of_feeds_that_are_not_here(peers: Peers) -> None:
+    """Eve is a stranger (rule 22): a member announced her control feed as forked, and gave a branch, which was kept."""
+    liar = LiarAboutBranches(peers, Namer(peers))
+    liar.announce(branches=7)
+    assert liar.announce(branches=7, feed=bytes(pair_of("eve's control feed").key)) == []
+
+
+def test_what_has_come_from_others_is_not_requested_again(peers: Peers) -> None:
+    liar = LiarAboutBranches(peers, mallory := Namer(peers))
+    tips = [mallory.admits(mallory.control(seed), f"guest {seed}") for seed in range(3, 13)]
+    (asked,) = liar.announce(branches=7)
+    told = Tips(asked.request, tuple(Tip(span.first, span.hash_at(span.first)) for span in tips))
+    first = [body for body in liar.say(told) if isinstance(body, WantBranch)]
+    assert len(first) == limits.REQUESTS_MAX
+    peers.all[1].store.ingest_branch(tips)
+    answers = [body for want in first for body in liar.say(Branch(want.request, ()))]
+    assert not [body for body in answers if isinstance(body, WantBranch)]
 
 
 def test_an_answer_about_branches_that_was_not_requested_is_refused(peers: Peers) -> None:

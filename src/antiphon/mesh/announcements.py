@@ -109,7 +109,7 @@ class Announcer:
 
 
 def _covers(theirs: Holding, held: Holding) -> bool:
-    if held.control and held.fork is not None:  # lengths and counts do not tell whether both hold the same branches
+    if held.fork is not None and held.may_name:  # lengths and counts do not tell whether both hold the same branches
         return False
     if held.fork is not None and (theirs.fork is None or theirs.fork > held.fork):
         return False

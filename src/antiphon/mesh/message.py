@@ -22,6 +22,11 @@ class Holding:
     fork: int | None = None  # where the feed is cut, if there is evidence of a fork
     branches: int = 0  # spans that are kept of other branches
 
+    @property
+    def may_name(self) -> bool:
+        """True if acts on a branch may name feeds: of control, or with another first block, perhaps one of control."""
+        return self.control or self.fork == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Announcement:

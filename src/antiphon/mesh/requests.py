@@ -60,8 +60,7 @@ class Requester:
         self._rest: dict[bytes, int] = {}  # late or useless feeds and blobs: when to request again
         self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and the length held then
         self._lacked: dict[bytes, tuple[int, int]] = {}  # branch blocks that the peer lacks: when to ask again, tries
-        self._names = NameSearch(replica)
-        self._announced = 0  # announcements of the peer
+        self._names = NameSearch(replica, self.theirs)
         self._without: dict[bytes, None] = {}  # blobs that the peer does not have
         self._seeking = False  # some blobs are wanted
         self._blobs_rest_ms = 0
@@ -92,7 +91,6 @@ class Requester:
         announces them again later, when some have come.
         """
         self._make_room(len(holdings))
-        self._announced += 1
         left_out = False
         for one in holdings:
             known = self.theirs.get(one.feed)
@@ -105,6 +103,7 @@ class Requester:
                 self._unheld.add(one.feed)
             self.theirs[one.feed] = one
             self._look_at(one.feed)
+            self._names.look_at(one.feed)
             for block in [block for block in self._lacked if self._is_of(block, one.feed)]:
                 del self._lacked[block]
         self._without.clear()
@@ -239,7 +238,9 @@ class Requester:
         if self._lacked:
             self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
         asked: list[WantBranch] = []
-        for block in (*due, *self._names.missing):
+        for block in (*due, *self._names.missing()):
+            if len(self._requests) == REQUESTS_MAX:
+                break
             theirs = self.theirs.get(block.feed)
             if self._gate.takes < (Access.CONTROL if theirs is not None and theirs.control else Access.WHOLE):
                 continue
@@ -250,7 +251,7 @@ class Requester:
             until = max(self._busy_until(block.key, now_ms), self._lacked.get(block.key, (0, 0))[0])
             if until > now_ms:
                 wake_ms = min(wake_ms, until)
-            elif len(self._requests) < REQUESTS_MAX:
+            elif not self._names.has_come(block):
                 number = self._request((block.key,), now_ms, Branch)
                 asked.append(WantBranch(number, block.feed, block.seq, block.hash, block.first))
         return asked, wake_ms
@@ -262,15 +263,15 @@ class Requester:
             return [], due_ms
         asked: list[WantTips] = []
         wake_ms = NEVER
-        for feed, after in self._names.feeds(self.theirs, self._announced):
+        for feed, after in self._names.feeds():
             if len(self._requests) == REQUESTS_MAX:
                 break
             until = self._busy_until(_TIPS + feed, now_ms)
             if until:
                 wake_ms = min(wake_ms, until)
-            else:
+            elif self._gate.takes_feed(self.theirs[feed]):
                 asked.append(WantTips(self._request((_TIPS + feed,), now_ms, Tips), feed, after))
-                self._names.ask(self.theirs[feed])
+                self._names.ask(feed)
         return asked, wake_ms
 
     def _is_of(self, key: bytes, feed: bytes) -> bool:

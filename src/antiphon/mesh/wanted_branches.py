@@ -60,7 +60,7 @@ class WantedBranches:
             self._marked = mark
             entries = list(self._find())
             named = [entry for entry in entries if self._knows(entry.feed)]
-            found = [self.look_for(entry) for entry in named]
+            found = [self._look_for(entry) for entry in named]
             self._wanted = {block.key: block for block in found if block is not None}
             self._since = {key: self._since.get(key, now_ms) for key in self._wanted}
             if len(named) == len(entries):
@@ -88,15 +88,20 @@ class WantedBranches:
         """Return the wanted block of a key; None if it is wanted no more."""
         return self._wanted.get(key)
 
-    def look_for(self, entry: Entry) -> WantedBlock | None:
+    def _look_for(self, entry: Entry) -> WantedBlock | None:
         """Return the block that an entry names, as it must be requested; None if it is here as history."""
         feed, seq, _, hash_ = entry
+        record = self._holdings.record(feed)
+        if record is not None and record.start <= seq < record.length and self._held_hash(feed, seq) in (hash_, None):
+            return None  # it is here, and waits itself; or it is damaged, which local readers report
+        return self.missing_block(feed, seq, hash_)
+
+    def missing_block(self, feed: bytes, seq: int, hash_: bytes) -> WantedBlock:
+        """Return a block that is not here, as it must be requested."""
         record = self._holdings.record(feed)
         first = max(0, seq + 1 - BRANCH_BACK_MAX)
         if record is None:
             return WantedBlock(feed, seq, hash_, first, False)
-        if record.start <= seq < record.length and self._held_hash(feed, seq) in (hash_, None):
-            return None  # it is here, and waits itself; or it is damaged, which local readers report
         if record.why is End.FORK and seq >= record.end:
             first = max(first, record.end)
         return WantedBlock(feed, seq, hash_, first, seq < record.length or self._holdings.ended(feed))

@@ -12,11 +12,13 @@ import pytest
 from antiphon.core.errors import Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.reasons import Reason
 from antiphon.feed.encoder import Draft
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Outcome
+from antiphon.feed.store.tables import Tables
 from antiphon.testing.spans import SpanWriter, key_pair
 
 PARTY, PAIR = key_pair("party").key, key_pair("mallory")
@@ -124,6 +126,33 @@ def test_a_longer_span_has_the_bodies_of_a_shorter_one_and_an_erased_one_stays_e
     store.ingest_branch([whole])
     (found,) = store.branches(FEED)
     assert found.body_list() == [*whole.body_list()[:3], None]
+
+
+def test_what_is_missing_of_a_feed_is_found_by_reading_each_span_once(
+    store: FeedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer may tell of a thousand blocks, all of them in one span of some MB."""
+    writer = SpanWriter(PAIR, PARTY)
+    spans = [writer.write(5), writer.write(5)]
+    twin = writer.fork()
+    (begun, branch), missing = [twin.write(2) for _ in range(2)], twin.write(2)
+    for span in spans:
+        store.ingest(span)
+    store.ingest_branch([branch])
+    here = [(seq, span.hash_at(seq)) for span in (*spans, branch) for seq in range(span.first, span.end)]
+    gone = [(seq, span.hash_at(seq)) for span in (begun, missing) for seq in range(span.first, span.end)]
+    lies = [(2, bytes(32)), (7, spans[0].hash_at(2))]
+    read: list[int] = []
+    span_at = Tables.span_at
+
+    def counted(tables: Tables, record: FeedRecord, seq: int) -> Span:
+        read.append(seq)
+        return span_at(tables, record, seq)
+
+    monkeypatch.setattr(Tables, "span_at", counted)
+    assert store.missing(FEED, [*gone, *here, *lies]) == sorted([*gone, *lies])
+    assert len(read) <= len(spans)
+    assert store.missing(bytes(32), gone) == gone
 
 
 @pytest.mark.parametrize("common", [0, 1, 2])

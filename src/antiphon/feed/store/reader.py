@@ -174,11 +174,11 @@ class FeedReader:
         with self._env.read() as tables:
             return tables.branch_tips(feed, after, count)
 
-    def has_block(self, feed: bytes, seq: int, hash_: bytes) -> bool:
-        """True if a block is here, of the held history or of another branch."""
+    def missing(self, feed: bytes, blocks: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        """Return those blocks, by seq and hash, that are neither in the held history nor on a kept branch."""
         with self._env.read() as tables:
             record = tables.find(feed)
-            return record is not None and tables.span_with(record, seq, hash_) is not None
+            return [*blocks] if record is None else tables.missing(record, blocks)
 
     def branch_start(self, feed: bytes) -> Span | None:
         """Return a span of another branch of a feed that begins with its first block; None if there is none."""

@@ -16,7 +16,7 @@ on the disk is reported with feed and seq, never served.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from antiphon.core.codec import u32
@@ -420,6 +420,34 @@ class Tables:
         if span is None or not span.first <= seq < span.end:
             return None
         return span if span.hash_at(seq) == hash_ else None
+
+    def missing(self, record: FeedRecord, blocks: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        """Return those blocks, by seq and hash, that are neither in the held history nor on a kept branch, by seq.
+
+        Each span of the history is read once, and none of a branch. What is damaged counts as here.
+        """
+        found: list[tuple[int, bytes]] = []
+        held: Span | None = None
+        for seq, hash_ in sorted(blocks):
+            try:
+                if self._is_on_branch(record.feed, seq, hash_):
+                    continue
+                if record.start <= seq < record.length:
+                    held = held if held is not None and seq < held.end else self.span_at(record, seq)
+                    if held.hash_at(seq) == hash_:
+                        continue
+            except CorruptBlock:
+                continue  # local readers report it
+            found.append((seq, hash_))
+        return found
+
+    def _is_on_branch(self, feed: bytes, seq: int, hash_: bytes) -> bool:
+        """True if a block with this hash is kept on a branch, if it has this seq."""
+        if self._txn.get(feed + hash_, db=self._dbs["branches"]) is not None:
+            return True
+        last = self._span_of(feed, hash_)  # of a span with the next block, which perhaps begins with that
+        span = None if last is None else self._txn.get(feed + last, db=self._dbs["branches"])
+        return span is not None and bool(spans.first_of(span) <= seq)
 
     def branch_after(self, feed: bytes, seq: int, before: bytes) -> Span | None:
         """Return a span of a branch that has a block `seq` after the block with the hash `before`; None if none has."""
