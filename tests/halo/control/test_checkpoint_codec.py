@@ -100,7 +100,8 @@ def test_acts_come_back_as_they_were_read() -> None:
     lane = LaneCheckpoint(bob.control.key, len(history), bytes(32), BarrenActs.of(b"", ()), ActColumns.of(acts), log)
     [saved] = decode_checkpoints(bytes(32), encode_checkpoints(bytes(32), [lane])).values()
     last = acts[-5].stamp.seq
-    for columns in (saved.acts, ActColumns.of(acts[9:], ActColumns.of(acts[:9])), saved.acts.before(last)):
+    joined = [ActColumns.of(acts[9:], ActColumns.of(acts[:9])), ActColumns.of(acts[1::2], ActColumns.of(acts[::2]))]
+    for columns in (saved.acts, *joined, saved.acts.before(last)):
         again = list(columns.between(bob.control.key, log, 0, len(history)))
         assert [told(act) for act in again] == [told(act) for act in acts[: len(again)]]
         assert len(again) in (len(acts), len(acts) - 5)

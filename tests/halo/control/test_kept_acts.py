@@ -6,7 +6,7 @@ import random
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.attacks.work import calls
+from tests.attacks.work import GROWTH_MAX, calls
 from tests.budget import budget
 from tests.halo.control.test_checkpoints import (
     ForkedHostile,
@@ -147,6 +147,41 @@ def test_ends_and_erasures_cost_an_opening_hardly_any_work() -> None:
     assert work_of_takings(400) <= 1.5 * work_of_takings(100)
 
 
+def work_of_receiving(count: int) -> int:
+    """Return the work of taking erasures and ends of a device, a few at a time, with a question after each portion."""
+    script = Script()
+    dave = script.actors[3]
+    data = data_feed(dave, 0)
+    dave.open_data(data)
+    for number in range(count):
+        dave.write(Erasure((Position(data.key, number),)))
+        dave.write(FeedEnd(dave.identity.key, dave.device.key, {dave.control.key: 9999, data.key: 9999 - number}))
+    feeds = script.rehearsal.blocks()
+    machine = setting_aside(script, feeds)
+    for feed, blocks in feeds.items():
+        if feed != dave.control.key:
+            machine.add(blocks)
+
+    def take() -> None:
+        for start in range(0, len(dave.written), 8):
+            machine.add(dave.written[start : start + 8])
+            machine.set_aside()
+            assert machine.erased(data.key)
+            assert machine.authority.end(data.key) > 9000
+
+    work = calls(take)
+    assert machine.erased(data.key) == frozenset(range(count))
+    assert machine.authority.end(data.key) == 10_000 - count
+    assert len(machine.acts()) < 40 + count // 4, "the others are columns, and their blocks are let go"
+    return work
+
+
+def test_acts_that_take_become_columns_while_a_party_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were values until the next opening: 13 times the bytes received, and each answer asked all of them."""
+    monkeypatch.setattr("antiphon.halo.control.checkpoints._MANY", 8)
+    assert work_of_receiving(200) <= GROWTH_MAX**2 * work_of_receiving(50)
+
+
 def test_what_an_epoch_holds_stays_whatever_columns_erase_or_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
     script = Script()
@@ -168,7 +203,7 @@ def test_what_an_epoch_holds_stays_whatever_columns_erase_or_end(monkeypatch: py
     for machine in (before, resumed):
         assert machine.erased(data.key) == {1, 7, 8}
         assert machine.authority.end(data.key) == 5
-    assert len(resumed.acts()) == len(before.acts()) - 3
+    assert len(resumed.acts()) == len(before.acts()) == before.act_count - 3
 
 
 def test_acts_in_force_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

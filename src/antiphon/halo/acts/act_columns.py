@@ -136,6 +136,11 @@ def _split(act: Act) -> tuple[bytes, bytes, Iterable[tuple[bytes, int]]]:
     return claim.subject, word, claim.cuts.items()
 
 
+def stays_columns(act: Act) -> bool:
+    """True for an act that is looked up in columns, if these can hold it: it takes something."""
+    return isinstance(act.claim, Narrowing | FeedEnd | Erasure) and fits_columns(act)
+
+
 def fits_columns(act: Act) -> bool:
     """True for an act that columns can hold: one of those that a member can write without end."""
     claim = act.claim
@@ -162,7 +167,7 @@ class ActColumns:
 
     @classmethod
     def of(cls, acts: Iterable[Act], before: ActColumns | None = None) -> ActColumns:
-        """Keep acts, by seq, all of which `fits_columns`, after others that are kept, which come before them."""
+        """Keep acts, all of which `fits_columns`, and others that are kept."""
         words = {} if before is None else {word: at for at, word in enumerate(before.words)}
         known = b"" if before is None else before.feeds
         feeds = {known[at : at + KEY_SIZE]: at // KEY_SIZE for at in range(0, len(known), KEY_SIZE)}
@@ -180,7 +185,21 @@ class ActColumns:
         lists = np.array(listed, dtype=np.int64).reshape(len(listed), LISTED)
         if before is not None:
             made, lists = np.concatenate((before.numbers, made)), np.concatenate((before.listed, lists))
-        return cls(made, b"".join(named), tuple(words), b"".join(feeds), lists)
+        return cls(made, b"".join(named), tuple(words), b"".join(feeds), lists)._by_seq()
+
+    def _by_seq(self) -> ActColumns:
+        """Return the same in the order of the seqs."""
+        if bool((np.diff(self.seqs) > 0).all()):
+            return self
+        order = np.argsort(self.seqs)
+        places = np.argsort(order)  # where each row is then
+        listed = self.listed.copy()
+        listed[:, 0] = places[listed[:, 0]]
+        listed = listed[np.argsort(listed[:, 0], kind="stable")]
+        return ActColumns(self.numbers[order], self._named(order), self.words, self.feeds, listed)
+
+    def _named(self, rows: npt.NDArray[np.bool_] | Seqs) -> bytes:
+        return np.frombuffer(self.named, dtype=np.uint8).reshape(-1, NAMED)[rows].tobytes()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -205,8 +224,11 @@ class ActColumns:
         places = np.cumsum(wanted) - 1
         listed = self.listed[wanted[self.listed[:, 0]]]
         listed[:, 0] = places[listed[:, 0]]
-        named = np.frombuffer(self.named, dtype=np.uint8).reshape(-1, NAMED)[wanted].tobytes()
-        return ActColumns(self.numbers[wanted], named, self.words, self.feeds, listed)
+        numbers = self.numbers[wanted]
+        words, numbers[:, 4] = np.unique(numbers[:, 4], return_inverse=True)
+        feeds, listed[:, 1] = np.unique(listed[:, 1], return_inverse=True)
+        named = b"".join(map(self._feed, feeds.tolist()))
+        return ActColumns(numbers, self._named(wanted), [self.words[at] for at in words.tolist()], named, listed)
 
     def __contains__(self, seq: int) -> bool:
         place = int(np.searchsorted(self.seqs, seq))

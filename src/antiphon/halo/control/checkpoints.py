@@ -23,7 +23,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.acts.act import Act, read_history
-from antiphon.halo.acts.act_columns import TAKING, ActColumns, fits_columns
+from antiphon.halo.acts.act_columns import TAKING, ActColumns, fits_columns, stays_columns
 from antiphon.halo.acts.barren_acts import GRANTS, VOTES, BarrenActs, BarrenKind, row_of
 from antiphon.halo.acts.grant import admits
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
@@ -57,7 +57,7 @@ FEW = 32  # acts that are not worth a checkpoint: to read them again costs littl
 _MANY = 256  # acts that are worth looking at, while the party is open
 _AT_ONCE = 256  # blocks that are looked at together to find the ends of a batch
 NOTHING = Timeframe()
-_GROWTH = 4  # a look judges all acts that are held: it waits until a fourth more have come, and a fourth are barren
+_GROWTH = 8  # a look judges all acts that are held: it waits until an eighth more have come, and an eighth may go
 
 
 @dataclass(slots=True)
@@ -79,6 +79,7 @@ class Checkpoints:
         self.branches: dict[bytes, BranchCheckpoint] = {}  # of the feeds that were restored
         self._suspects: dict[bytes, list[int]] = {}  # by feed: acts that are void now, and may be so for ever
         self._batch: tuple[bytes, int, list[Act]] = (b"", 0, [])  # the last one that was read again: feed, start, acts
+        self._takings = 0  # acts since the last move that take, and are values
         self._saved = 0  # acts in what was offered or taken last
         self._verdicts: dict[Position, bool] | None = {}  # what was saved: which grants and policies are in force
 
@@ -153,8 +154,7 @@ class Checkpoints:
             valid = set(saved.valid.tolist())
             self._verdicts |= {act.position: act.stamp.seq in valid for act in acts if gives(act)}
         lane.opening = acts[0]
-        device = b"" if acts[0].admission is None else acts[0].admission.device
-        lane.kept = KeptActs(lane.feed, device, saved.acts.only(takes), lane.seen)
+        lane.kept = _kept(lane, saved.acts.only(takes))
         return lane, acts
 
     def presume(self) -> None:
@@ -308,7 +308,10 @@ class Checkpoints:
     # -- setting aside
 
     def sweep(self, least: int | None = None) -> Sweep:
-        """Set barren acts aside, if at least so many are suspected. The machine then makes the rights anew."""
+        """Set barren acts aside and keep others as columns, if there are at least so many.
+
+        The machine then makes the rights anew.
+        """
         machine = self._machine
         if self.source is None or not machine.stands_alone:
             return Sweep()
@@ -322,17 +325,23 @@ class Checkpoints:
         authority.settle()
         for lane in self._lanes.values():
             self._suspect(authority, chain, lane)
-        wanted = max(_MANY, self.count // _GROWTH) if least is None else least
-        if sum(map(len, self._suspects.values())) < wanted:
+        kept = sum(len(lane.kept.acts) for lane in self._lanes.values() if lane.kept is not None)
+        wanted = max(_MANY, (self.count + kept) // _GROWTH) if least is None else least
+        suspects = sum(map(len, self._suspects.values()))
+        if suspects + self._takings < wanted:
             return Sweep()
-        generous = authority.untaken(generous=True)
-        sweep = Sweep()
+        sweep, self._takings = Sweep(), 0
+        if suspects or any(lane.recalled for lane in self._lanes.values()):
+            generous = authority.untaken(generous=True)
+            for lane in self._lanes.values():
+                self._set_aside(lane, authority, generous, sweep)
         for lane in self._lanes.values():
-            self._set_aside(lane, authority, generous, sweep)
+            self._keep(lane, sweep)
         return sweep
 
     def _suspect(self, authority: Authority, chain: EpochChain, lane: ControlLane) -> None:
         """Note the acts of a lane, since the last look, that are void now. Those in force are never barren."""
+        self._takings += sum(map(stays_columns, lane.acts.held(lane.sweep_end, lane.position)))
         if lane.feed != self._machine.genesis_feed:
             acts = lane.acts.held(lane.sweep_end, lane.position)
             fresh = (act for act in acts if _is_void(authority, act) or idle_kind(chain, act) is not None)
@@ -367,10 +376,19 @@ class Checkpoints:
         lane.barren = BarrenActs.of(lane.feed, (rows[seq] for seq in sorted(rows)))
         lane.recalled -= again
         self._let_go(lane)
-        for act in fresh:
-            lane.acts.put(act.stamp.seq, None)
-            if act.stamp.seq + 1 < lane.position:
-                lane.blocks.put(act.stamp.seq, None)
+        _drop(lane, fresh)
+
+    def _keep(self, lane: ControlLane, sweep: Sweep) -> None:
+        """Make columns of the acts of a lane that take, as an opening does."""
+        suspects = {*lane.recalled, *self._suspects.get(lane.feed, ())}  # these may be set aside later
+        acts = [act for act in lane.acts.held() if stays_columns(act) and act.stamp.seq not in suspects]
+        if acts:
+            lane.kept = _kept(lane, ActColumns.of(acts, None if lane.kept is None else lane.kept.acts))
+            lane.barren = lane.barren or BarrenActs.of(lane.feed, ())
+            self._let_go(lane)
+            _drop(lane, acts)
+            sweep.gone |= {act.hash for act in acts}
+            sweep.moved = True
 
     def _seen_until(self, lane: ControlLane, feeds: Collection[bytes] | None = None) -> int:
         """Return the first block of a lane that has seen more of some feeds, or of any, than their histories.
@@ -413,11 +431,9 @@ class Checkpoints:
     def _checkpoint(self, lane: ControlLane, branches: BranchCheckpoint | None, *, judged: bool) -> LaneCheckpoint:
         length = lane.position
         barren = BarrenActs.of(lane.feed, ()) if lane.barren is None else lane.barren.before(length)
-        acts = _fitting(lane, length)
-        if lane.kept is not None:
-            acts = sorted([*acts, *lane.kept.between(0, length)], key=_seq)
+        kept = None if lane.kept is None else lane.kept.acts.before(length)
         seen = Sightings.decode(Reader(lane.seen.encode(length), "sightings"))
-        columns, valid = ActColumns.of(acts), None
+        columns, valid = ActColumns.of(_fitting(lane, length), kept), None
         if judged:
             authority = self._machine.authority
             authority.settle()
@@ -434,6 +450,19 @@ def gives(act: Act) -> bool:
 def _fitting(lane: ControlLane, length: int) -> list[Act]:
     """Return the acts of a lane, of those that are held, that columns can hold."""
     return [act for act in lane.acts.held(0, length) if fits_columns(act) and act.stamp.seq not in lane.recalled]
+
+
+def _kept(lane: ControlLane, columns: ActColumns) -> KeptActs:
+    first = lane.acts[0]
+    return KeptActs(lane.feed, b"" if first.admission is None else first.admission.device, columns, lane.seen)
+
+
+def _drop(lane: ControlLane, acts: Iterable[Act]) -> None:
+    """Let go of acts of a lane, and of their blocks."""
+    for act in acts:
+        lane.acts.put(act.stamp.seq, None)
+        if act.stamp.seq + 1 < lane.position:
+            lane.blocks.put(act.stamp.seq, None)
 
 
 def _seq(act: Act) -> int:
