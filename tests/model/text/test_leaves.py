@@ -17,8 +17,8 @@ from antiphon.model.text import fugue, leaves, snapshot_tree
 from antiphon.model.text.leaves import Leaf
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
-from antiphon.model.text.packed_runs import pack, unpack
-from antiphon.model.text.runs import LAMPORT, Run
+from antiphon.model.text.packed_runs import Fields, pack, read_run, unpack
+from antiphon.model.text.runs import LAMPORT, Edge, Run
 from antiphon.model.text.siblings import FEW_MAX, ManySiblings, Siblings, next_child, outermost, with_child
 
 TEXT = TextModel()
@@ -31,8 +31,7 @@ def tiny_leaves() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaves, "OPEN_MIN", 2)
         patch.setattr(leaves, "OPEN_MAX", 2)
-        patch.setattr(leaves, "OPEN_AGAIN", 1 << 30)
-        for module in (fugue, snapshot_tree):
+        for module in (leaves, fugue, snapshot_tree):
             patch.setattr(module, "LEAF_MAX", 4)
         yield
 
@@ -125,6 +124,52 @@ def test_runs_come_out_of_their_packed_form_as_they_went_in(chance: random.Rando
     runs[0].item = b"i" * 16
     again = unpack(pack(runs, state.writers), state.leaves.writers)
     assert [fields(run) for run in again] == [fields(run) for run in runs]
+
+
+@given(st.randoms(use_true_random=False))
+def test_one_run_of_a_packed_leaf_is_read_and_changed_like_an_open_one(chance: random.Random) -> None:
+    """Given packed runs, of ASCII or other text, when a run is put between them and hung below one of them."""
+    state, far = TextState(), 1 << chance.choice([20, 40, 63, 83])
+    feeds = [bytes([letter]) * 32 for letter in b"abc"]
+    names: list[tuple[bytes, int]] = []
+    for nth in range(1, chance.randint(2, 12)):
+        feed, clock = chance.choice(feeds), far + nth * LAMPORT
+        text = chance.choice(["x", "xyz", chance.choice(["é", "😀"])])
+        put(state, feed, clock, text, chance.choice(names) if names else None, left=bool(names) and nth % 3 == 0)
+        names.append((feed, clock))
+        if chance.random() < 0.2:
+            state.delete(state.writer(feed), [(clock, clock + chance.choice([0, 9]))], own=True)
+    runs = [run for run in state.runs() if run is not state.root]
+    if chance.random() < 0.5:
+        runs[0].text, runs[0].item = "i", b"i" * 16
+        runs[0].length = 1
+    runs[-1].left_edge = Edge(runs[-1].name)
+    packed, writers = pack(runs, state.writers), state.leaves.writers
+    for at, run in enumerate(runs):
+        assert packed.find(run.writer.number, run.start) == at
+        assert [getattr(read_run(packed, at, writers), name) for name in CONTENT] == [
+            getattr(run, name) for name in CONTENT
+        ]
+        for left, siblings in ((True, run.lefts), (False, run.rights)):
+            found = [(writers[number].feed, run.start + distance) for number, distance in packed.children(at, left)]
+            assert found == ascending(siblings)
+    parent, at = chance.choice(runs), chance.randint(0, len(runs))
+    new = Run(state.writer(ALICE), far + 99 * LAMPORT, 2, chance.choice(["zz", "éé", None]), None, None, 0, False)
+    new.above, new.above_clock, new.left = parent.writer, parent.start, chance.random() < 0.5
+    numbers = Fields(new.start, new.writer.number, 2, 1, parent.writer.number, new.start - parent.start)
+    children = [*ascending(parent.lefts), new.name]
+    distances = [(state.writers[feed].number, clock - parent.start) for feed, clock in children]
+    changed = packed.with_children(runs.index(parent), True, distances)
+    if changed is not None:
+        packed, parent.lefts = changed, tuple(children)
+    changed = packed.with_run(at, numbers, new.text, new.left)
+    if changed is not None:
+        packed = changed
+        runs.insert(at, new)
+    assert [fields(run) for run in unpack(packed, writers)] == [fields(run) for run in runs]
+
+
+CONTENT = ("writer", "start", "length", "stride", "text", "item", "above", "above_clock", "left")
 
 
 def fields(run: Run) -> list[object]:

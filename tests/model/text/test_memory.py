@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -35,10 +36,28 @@ def deletions_of_absent_elements(count: int) -> Iterator[bytes]:
         yield text_pb2.TextMutation(feeds=[b"a" * 32], deletes=deletes).SerializeToString()
 
 
+def scattered_insertions(count: int) -> Iterator[bytes]:
+    """Each inserts hundreds of characters at random places of what was inserted before."""
+    chance = random.Random(1)
+    for lamport in range(1 << 40, (1 << 40) + count // 512):
+        proto = text_pb2.TextMutation()
+        for _ in range(512):
+            insert = proto.inserts.add(text="x", place=text_pb2.TEXT_PLACE_ROOT)
+            if lamport > 1 << 40:
+                insert.place = chance.choice((text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_RIGHT))
+                insert.lamport, insert.offset = chance.randrange(1 << 40, lamport), chance.randrange(512)
+        yield proto.SerializeToString()
+
+
 @pytest.mark.parametrize(
-    ("attack", "count"), [(deletions_of_absent_feeds, 5_000), (deletions_of_absent_elements, 50_000)]
+    ("attack", "count"),
+    [
+        (deletions_of_absent_feeds, 5_000),
+        (deletions_of_absent_elements, 50_000),
+        (scattered_insertions, 16_000),
+    ],
 )
-def test_deletions_of_what_is_not_here_take_little_memory(attack: Callable[[int], Iterator[bytes]], count: int) -> None:
+def test_a_hostile_text_takes_little_memory(attack: Callable[[int], Iterator[bytes]], count: int) -> None:
     mutations = list(attack(count))
     gc.collect()
     tracemalloc.start()

@@ -35,7 +35,7 @@ def test_a_snapshot_after_each_message_has_the_bytes_of_one_made_afresh(seed: in
     with pytest.MonkeyPatch.context() as patch, tiny_leaves():
         for module in (clock_order, snapshot_tree):
             patch.setattr(module, "BLOCK_MAX", 2)
-        patch.setattr(snapshot_writer, "_BLOCKS_MAX", 2)
+        patch.setattr(clock_order, "COPIES_MIN", 2)
         state, afresh = TEXT.initial(), TEXT.initial()
         for message in messages:
             for text in (state, afresh):

@@ -7,6 +7,7 @@ fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, posi
 orphans          where insertions are shown whose parent is not here
 edges            the first and the last run of a subtree, without walking down to it
 leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile text are packed
+packed_run       one run of a packed leaf, read and changed without the others
 packed_runs      the runs of a leaf as bytes
 clock_order      `ClockOrder`: the runs of one writer by clock
 clock_ranges     ranges of clocks, as those of deletions, in an array

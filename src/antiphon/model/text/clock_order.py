@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from antiphon.model.text.leaves import Leaf
+    from antiphon.model.text.packed_run import AnyRun
     from antiphon.model.text.runs import Run, Writer
     from antiphon.model.text.snapshot_cell import Cell
 
 BLOCK_MAX = 512  # runs in a block
-SCATTERED_MIN = 8  # runs of a block in one leaf, on average; with fewer, leaves are read many times
+COPIES_MIN = 5  # runs of a block in one packed leaf; fewer are read one by one
 Clocks: TypeAlias = "list[int] | array[int]"
 
 
@@ -75,10 +77,20 @@ class ClockOrder:
         block, at = self._locate(clock)
         return self._run(block, at) if at >= 0 else None
 
+    def peek(self, clock: int, writer: Writer) -> AnyRun | None:
+        """Return the last run of the writer that begins at a clock or before. Its leaf remains packed."""
+        block, at = self._locate(clock)
+        if at < 0:
+            return None
+        found = self._blocks[block][at]
+        if found.length:
+            return found  # type: ignore[return-value]
+        return found.peek(writer, self._starts[block][at])  # type: ignore[union-attr]
+
     def _run(self, block: int, at: int) -> Run:
         found = self._blocks[block][at]
         if not found.length:  # a leaf
-            found.open()  # type: ignore[union-attr]
+            found.open()
             found = self._blocks[block][at]
         return found  # type: ignore[return-value]
 
@@ -94,31 +106,14 @@ class ClockOrder:
                 yield self._run(block, place)
             block, at = block + 1, 0
 
-    def are_scattered(self, blocks: Sequence[int]) -> bool:
-        """True if the runs of some blocks are in many packed leaves, of which each has few of them."""
-        leaves = {one for block in blocks for one in self._blocks[block] if not one.length}
-        return len(leaves) > sum(len(self._blocks[block]) for block in blocks) // SCATTERED_MIN
-
-    def runs_of(self, blocks: Sequence[int], writer: Writer) -> list[list[Run]]:
-        """Return the runs of some blocks. Those that are packed are copies, and remain packed."""
-        if not any(self._lengths[block] for block in blocks):  # as in most texts
-            return [list(self._blocks[block]) for block in blocks]  # type: ignore[arg-type]
-        leaves: set[Any] = {one for block in blocks for one in self._blocks[block] if not one.length}
-        copies: dict[int, Run] = {}
-        if leaves:
-            wanted = {start for block in blocks for start in self._starts[block]}
-            copies = {
-                run.start: run
-                for leaf in leaves
-                for run in leaf.copies()
-                if run.writer is writer and run.start in wanted
-            }
+    def runs_of(self, block: int, writer: Writer) -> list[Run]:
+        """Return the runs of a block. Those that are packed are copies, and remain packed."""
+        runs, starts = self._blocks[block], self._starts[block]
+        many: list[Any] = [leaf for leaf, count in Counter(runs).items() if count >= COPIES_MIN and not leaf.length]
+        copies = {run.start: run for leaf in many for run in leaf.copies() if run.writer is writer}
         return [
-            [
-                one if one.length else copies[start]  # type: ignore[misc]
-                for one, start in zip(self._blocks[block], self._starts[block], strict=True)
-            ]
-            for block in blocks
+            one if one.length else copies.get(start) or one.copy(writer, start)  # type: ignore[misc, union-attr]
+            for one, start in zip(runs, starts, strict=True)
         ]
 
     def touch(self, clock: int) -> None:

@@ -6,14 +6,14 @@ walked along. From then on its runs refer to one `Edge`, which knows where it en
 then one of the two parts gets another name, and the shorter one does. So a run is named again at most as often as its
 edge halves. Honest texts have next to no named edges.
 
-A run that has an edge shares it with all runs further along the edge. Walks pack the leaves that they leave behind.
+A run that has an edge shares it with all runs further along the edge. Walks open no leaves.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from antiphon.model.text.leaves import Leaves
+from antiphon.model.text.packed_run import AnyRun
 from antiphon.model.text.runs import Edge, Run
 from antiphon.model.text.siblings import Child, outermost
 
@@ -21,46 +21,40 @@ from antiphon.model.text.siblings import Child, outermost
 class Tree(Protocol):
     """The tree that runs belong to."""
 
-    leaves: Leaves
-
-    def run(self, name: Child) -> Run:
+    def peek(self, name: Child) -> AnyRun:
         """Return a run by its name."""
 
-    def above(self, run: Run) -> Run | None:
+    def above(self, run: AnyRun) -> AnyRun | None:
         """Return the parent of a run; None above the root."""
 
 
-def end_of(tree: Tree, run: Run, left: bool) -> Run:
+def end_of(tree: Tree, run: AnyRun, left: bool) -> AnyRun:
     """Return the first run of the left children of a run and of everything below them, or the last of the right ones.
 
     It is the run itself if it has no such children.
     """
     edge = _edge(run, left)
     if edge is not None:
-        return tree.run(edge.end)
+        return tree.peek(edge.end)
     walked: list[Child] = []
     there = run
     while (further := _outer(there, left)) is not None:
         walked.append(there.name)
-        there = tree.run(further)
+        there = tree.peek(further)
         edge = _edge(there, left)
         if edge is not None:
             break
-        tree.leaves.tidy(there.leaf)
     if not walked:
         return run
     if edge is None:
         edge = Edge(there.name)
         walked.append(edge.end)
     _name(tree, walked, left, edge)
-    return tree.run(edge.end)
+    return tree.peek(edge.end)
 
 
-def hang_outside(tree: Tree, run: Run, parent: Run, before: Child | None) -> None:
-    """Continue the edge of a parent with a new child, which takes the place of the outermost child `before` if any.
-
-    The leaf of the parent is pinned.
-    """
+def hang_outside(tree: Tree, run: Run, parent: AnyRun, before: Child | None) -> None:
+    """Continue the edge of a parent with a new child, which takes the place of the outermost child `before` if any."""
     left = run.left
     edge = _edge(parent, left)
     if edge is None:
@@ -68,7 +62,8 @@ def hang_outside(tree: Tree, run: Run, parent: Run, before: Child | None) -> Non
     if before is None:
         edge.end = run.name
     else:
-        top, low = parent, tree.run(before)
+        top: AnyRun = parent
+        low = tree.peek(before)
         upper, lower = [top.name], [before]
         while True:
             higher = tree.above(top) if top.left is left else None
@@ -82,27 +77,25 @@ def hang_outside(tree: Tree, run: Run, parent: Run, before: Child | None) -> Non
                 _name(tree, lower, left, Edge(edge.end))
                 edge.end = run.name
                 break
-            low = tree.run(further)
+            low = tree.peek(further)
             lower.append(further)
-            tree.leaves.tidy(top.leaf, low.leaf)
     _set(run, left, _edge(parent, left))
 
 
-def _edge(run: Run, left: bool) -> Edge | None:
+def _edge(run: AnyRun, left: bool) -> Edge | None:
     return run.left_edge if left else run.right_edge
 
 
-def _outer(run: Run, left: bool) -> Child | None:
+def _outer(run: AnyRun, left: bool) -> Child | None:
     return outermost(run.lefts if left else run.rights, left)
 
 
 def _name(tree: Tree, names: list[Child], left: bool, edge: Edge) -> None:
     for name in names:
-        _set(tree.run(name), left, edge)
-        tree.leaves.tidy()
+        _set(tree.peek(name), left, edge)
 
 
-def _set(run: Run, left: bool, edge: Edge | None) -> None:
+def _set(run: AnyRun, left: bool, edge: Edge | None) -> None:
     if left:
         run.left_edge = edge
     else:

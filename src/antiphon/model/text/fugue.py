@@ -15,6 +15,7 @@ from sys import intern
 from antiphon.core.errors import InvalidInput
 from antiphon.model.text.edges import end_of, hang_outside
 from antiphon.model.text.leaves import LEAF_MAX, Leaf, Leaves, next_to
+from antiphon.model.text.packed_run import AnyRun
 from antiphon.model.text.runs import (
     HOLE,
     LAMPORT,
@@ -67,6 +68,16 @@ class Sequence:
         assert found is not None
         return found
 
+    def peek(self, name: Child) -> AnyRun:
+        """Return a run by its name. Its leaf remains packed."""
+        feed, clock = name
+        if not feed:
+            return self.root
+        writer = self.writers[feed]
+        found = writer.runs.peek(clock, writer)
+        assert found is not None
+        return found
+
     # -- insertion
 
     def type_one(self, writer: Writer, clock: int, parent: int, text: str) -> bool:
@@ -97,6 +108,7 @@ class Sequence:
         todo = [unit]
         fresh = True
         while todo:
+            self.leaves.tidy()
             unit = todo.pop()
             if unit.writer.doomed:
                 unit.hide(unit.writer.doomed_in(unit.start, unit.start + unit.length - 1))
@@ -110,18 +122,18 @@ class Sequence:
             fresh = False
             todo.extend(self._woken(unit))
 
-    def _parent(self, unit: Unit) -> Run | None:
+    def _parent(self, unit: Unit) -> AnyRun | None:
         """Return the run whose first or last element is the parent of a unit. A run is split if necessary."""
         if unit.above is None:
             return self.root
-        found = unit.above.find(unit.above_clock)
+        found = unit.above.peek(unit.above_clock)
         if found is None:
             return None
         run, at = found
-        if unit.left:
-            return self.split(run, at) if at else run
-        if at + 1 < run.length:
-            self.split(run, at + 1)
+        if at if unit.left else at + 1 < run.length:
+            run = run.open()
+            right = self.split(run, at if unit.left else at + 1)
+            return right if unit.left else run
         return run
 
     def _woken(self, unit: Unit) -> list[Unit]:
@@ -140,7 +152,7 @@ class Sequence:
             del units[bisect_left(units, waiter.start, key=unit_start)]
         return woken
 
-    def _integrate(self, unit: Unit, parent: Run, may_extend: bool) -> None:
+    def _integrate(self, unit: Unit, parent: AnyRun, may_extend: bool) -> None:
         writer, clock = unit.writer, unit.start
         above, above_clock, left = unit.above, unit.above_clock, unit.left
         for count, text in unit.joined():
@@ -148,21 +160,26 @@ class Sequence:
             for begin in range(0, count, step):
                 size = min(step, count - begin)
                 part = None if text is None else some_text(text[begin : begin + size])
+                if isinstance(parent, Run) and parent.leaf.packed is not None:
+                    parent = self.peek(parent.name)  # the part before was put into a packed leaf
                 if left or not may_extend or not self._extend(writer, parent, clock, size, part):
                     if size == 1 and part is not None:
                         part = intern(part)
                     run = Run(writer, clock, size, part, unit.item, above, above_clock, left)
                     self._hang(run, parent)
                     writer.add(run)
+                    if run.leaf.packed is not None:
+                        writer.runs.pack(run, run.leaf)
                     parent = run
                 clock += size
                 above, above_clock, left = writer, clock - 1, False
 
-    def _extend(self, writer: Writer, parent: Run, clock: int, size: int, text: str | None) -> bool:
+    def _extend(self, writer: Writer, parent: AnyRun, clock: int, size: int, text: str | None) -> bool:
         """Extend the writer's last run, if it is the parent and of the same kind as the new elements; else False."""
         last = writer.last
         if parent.writer is not writer or parent.start + (parent.length - 1) * parent.stride != last:
             return False
+        parent = parent.open()
         if writer.units or parent.rights or parent.item is not None or (text is None) is not (parent.text is None):
             return False
         stride = clock - last
@@ -180,41 +197,40 @@ class Sequence:
         writer.last = clock + size - 1
         return True
 
-    def _hang(self, run: Run, parent: Run) -> None:
+    def _hang(self, run: Run, parent: AnyRun) -> None:
         """Insert a run among the children of its parent, and into the document."""
         left, siblings = run.left, parent.lefts if run.left else parent.rights
         there, name = parent, run.name
-        self.leaves.pinned = (parent.leaf,)
         if siblings is not None:
             beside = next_child(siblings, name, 1 if left else -1)
             if beside is not None:
-                there = end_of(self, self.run(beside), left)
+                there = end_of(self, self.peek(beside), left)
         if parent.left_edge is not None if left else parent.right_edge is not None:
             before = outermost(siblings, left)
             if before is None or (name < before) is left:
-                self.leaves.pinned = (parent.leaf, there.leaf)
                 hang_outside(self, run, parent, before)
-        self.leaves.pinned = ()
         if left:
             parent.lefts = with_child(siblings, name)
         else:
             parent.rights = with_child(siblings, name)
         self._place(run, there, 0 if left else 1)
 
-    def above(self, run: Run) -> Run | None:
+    def above(self, run: AnyRun) -> AnyRun | None:
         """Return the parent of a run; None above the root."""
         if run.above is None:
             return None if run is self.root else self.root
-        found = run.above.find(run.above_clock)
+        found = run.above.peek(run.above_clock)
         assert found is not None
         return found[0]
 
-    def _place(self, run: Run, there: Run, step: int) -> None:
+    def _place(self, run: Run, there: AnyRun, step: int) -> None:
         leaf = run.leaf = there.leaf
-        runs = leaf.runs
-        runs.insert(runs.index(there) + step, run)
         if run.text is not None:
             self._show(leaf, run.shown)
+        if leaf.packed is not None and leaf.insert(there.index + step, run):
+            return
+        runs = leaf.open()
+        runs.insert(there.index + step, run)
         if len(runs) > LEAF_MAX:
             leaf.halve()
 

@@ -2,8 +2,8 @@
 
 A leaf is opened when one of its runs is needed. How many stay open follows from the number of messages: typing never
 makes more, however long the text, and thousands of insertions in one message do. To open a leaf and pack it again costs
-as much as ten insertions, so more leaves stay open in a text that is written to at random places. Leaves are packed
-between messages only, and during long walks along the tree: whoever holds a run holds one of an open leaf.
+as much as ten insertions, so most of those go into a packed leaf as it is. Leaves are packed between insertions only,
+and during long walks over runs: whoever holds a run holds one of an open leaf.
 """
 
 from __future__ import annotations
@@ -11,50 +11,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from antiphon.model.text.packed_runs import PackedRuns, RunColumns, pack, unpack
+from antiphon.model.text.packed_run import PackedRun
+from antiphon.model.text.packed_runs import Fields, PackedRuns, RunColumns, pack, read_run, unpack
 from antiphon.model.text.runs import HOLE, Run, Writer
 
 LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 OPEN_MIN = 8  # leaves that may always be open
 OPEN_MAX = 1024
 OPEN_EVERY = 64  # messages after which one more leaf may be open
-OPEN_AGAIN = 4  # packed leaves that were opened, after which one more may be open
 
 
 class Leaves:
     """The leaves of a text that are open, and its writers by number."""
 
-    __slots__ = ("by_feed", "limit", "messages", "open", "opened", "pinned", "writers")
+    __slots__ = ("by_feed", "limit", "messages", "open", "writers")
 
     def __init__(self, nobody: Writer, by_feed: Mapping[bytes, Writer]) -> None:
         self.open: dict[Leaf, None] = {}  # those first opened first
         self.messages = 0  # that made the text, or a lower bound of it
-        self.opened = 0  # times that a packed leaf was opened
         self.limit = OPEN_MIN  # of leaves that are open; raised when it is reached
-        self.pinned: tuple[Leaf, ...] = ()  # leaves that remain open for now
         self.writers: list[Writer] = [nobody]
         self.by_feed = by_feed  # the same without the first one, who writes nothing
 
     def count(self, messages: int) -> None:
         """Set the number of messages that made the text."""
         self.messages = messages
-        self.limit = min(OPEN_MIN + messages // OPEN_EVERY, OPEN_MAX) + self.opened // OPEN_AGAIN
+        self.limit = min(OPEN_MIN + messages // OPEN_EVERY, OPEN_MAX)
 
     def add_writer(self, writer: Writer) -> None:
         """Give a writer a number."""
         writer.number = len(self.writers)
         self.writers.append(writer)
 
-    def tidy(self, *kept: Leaf) -> None:
-        """Pack leaves if too many are open: the oldest, except the pinned ones and those given."""
+    def tidy(self) -> None:
+        """Pack leaves if too many are open: the oldest."""
         if len(self.open) <= self.limit:
             return
         self.count(self.messages)
         if len(self.open) > self.limit:
             many = len(self.open) - self.limit * 3 // 4
             for leaf in list(islice(self.open, many)):
-                if leaf not in kept and leaf not in self.pinned:
-                    leaf.pack()
+                leaf.pack()
 
 
 class Leaf:
@@ -108,11 +105,36 @@ class Leaf:
             self.runs = unpack(self.packed, self.leaves.writers)
             self.packed = None
             self.leaves.open[self] = None
-            self.leaves.opened += 1
             for run in self.runs:
                 run.leaf = self
                 run.writer.runs.open(run)
         return self.runs
+
+    def peek(self, writer: Writer, start: int) -> PackedRun:
+        """Return a run of a packed leaf by its writer and its first clock. The leaf remains packed."""
+        assert self.packed is not None
+        return PackedRun(self, self.packed.find(writer.number, start))
+
+    def copy(self, writer: Writer, start: int) -> Run:
+        """Return a copy of a run of a packed leaf, by its writer and its first clock; it is not in the tree."""
+        assert self.packed is not None
+        return read_run(self.packed, self.packed.find(writer.number, start), self.leaves.writers)
+
+    def insert(self, at: int, run: Run) -> bool:
+        """Insert a new run into a packed leaf. False, without effect, if it does not fit."""
+        packed = self.packed
+        if packed is None or packed.size >= LEAF_MAX or run.item is not None:
+            return False
+        above = 0 if run.above is None else run.above.number
+        numbers = Fields(run.start, run.writer.number, run.length, run.stride, above, run.start - run.above_clock)
+        packed = packed.with_run(at, numbers, run.text, run.left)
+        if packed is None:
+            return False
+        for field, edge in (("left_edge", run.left_edge), ("right_edge", run.right_edge)):
+            if edge is not None:
+                packed = packed.with_object(at, field, edge)
+        self.packed = packed
+        return True
 
     def pack(self) -> None:
         """Pack the runs. The first leaf stays open, as it holds the root."""

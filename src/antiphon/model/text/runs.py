@@ -19,6 +19,7 @@ from antiphon.model.text.siblings import Child, Siblings
 
 if TYPE_CHECKING:
     from antiphon.model.text.leaves import Leaf
+    from antiphon.model.text.packed_run import AnyRun
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
@@ -99,6 +100,15 @@ class Run:
         """The name of the run among its siblings."""
         return self.writer.feed, self.start
 
+    @property
+    def index(self) -> int:
+        """The index of the run in its leaf, which is open."""
+        return self.leaf.runs.index(self)
+
+    def open(self) -> Run:
+        """Return the run itself, as `PackedRun` does."""
+        return self
+
     def clock(self, at: int) -> int:
         """Return the clock of the element at an index."""
         return self.start + at * self.stride
@@ -161,6 +171,14 @@ class Writer:
     def find(self, clock: int) -> tuple[Run, int] | None:
         """Return the run that holds an element, and the index of the element in it."""
         run = self.runs.at(clock)
+        if run is None:
+            return None
+        place, rest = divmod(clock - run.start, run.stride)
+        return None if rest or place >= run.length else (run, place)
+
+    def peek(self, clock: int) -> tuple[AnyRun, int] | None:
+        """Do the same without opening the leaf of the run."""
+        run = self.runs.peek(clock, self)
         if run is None:
             return None
         place, rest = divmod(clock - run.start, run.stride)

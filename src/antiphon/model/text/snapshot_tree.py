@@ -193,7 +193,7 @@ class _Tree:
         if many.any():
             for at, right in np.argwhere(many).tolist():
                 low, high = (middles[at], highs[at]) if right else (lows[at], middles[at])
-                found.objects[at, "rights" if right else "lefts"] = self._many(int(low), int(high))
+                found.add_object(at, "rights" if right else "lefts", self._many(int(low), int(high)))
             lows, highs = np.where(many[:, 0], middles, lows), np.where(many[:, 1], middles, highs)
             counts[many] = 0
         found.counts = counts.ravel().tolist()

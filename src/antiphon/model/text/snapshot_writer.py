@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.clock_order import compact
@@ -22,8 +22,6 @@ from antiphon.model.wire import field, number_at, number_field, tags, varint
 
 TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
 _ROWS_MAX = 1024  # marks or waiting insertions that are encoded at once
-_BLOCKS_MAX = 32  # blocks of which all runs are in memory at once; and if those are scattered over the whole text
-_PASSES_MAX = 8  # such a part of all blocks, so that leaves are read so many times at most
 _SNAPSHOT, _WRITER = tags("TextSnapshot", "TextWriter")
 _PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
@@ -196,33 +194,17 @@ class _Columns:
     def _cells(self) -> Iterator[Cell]:
         """Yield the cells of all blocks; make those that have changed, or follow others than when they were made."""
         cells = self.writer.runs.cells
-        found: dict[int, list[Run]] = {}
         before = self._open()
         for block, known in enumerate(cells):
             cell = known
             if cell is None or cell.before != before or not (cell.listed is None or cell.listed is self._listed):
-                if block not in found:
-                    found = self._runs_from(block)
                 self._resume(before)
-                cell = self._made(before, found.pop(block))
+                cell = self._made(before, self.writer.runs.runs_of(block, self.writer))
                 if block + 1 < len(cells):
                     cells[block] = cell
             before = cell.after
             yield cell
         self._resume(before)
-
-    def _runs_from(self, block: int) -> dict[int, list[Run]]:
-        """Return the runs of a block and of some that follow, which will probably be made again, too."""
-        runs, cells = self.writer.runs, self.writer.runs.cells
-        if block + 1 == len(cells):
-            return {block: runs.runs_of((block,), self.writer)[0]}
-        further = range(block + 1, len(cells))
-        mismatch = cells[block] is not None  # then most cells that follow will not do, either
-        chosen = (nth for nth in further if mismatch or cells[nth] is None)
-        blocks = [block, *islice(chosen, _BLOCKS_MAX - 1)]
-        if runs.are_scattered(blocks):
-            blocks += islice(chosen, len(cells) // _PASSES_MAX)
-        return dict(zip(blocks, runs.runs_of(blocks, self.writer), strict=True))
 
     def _open(self) -> Open:
         chain = tuple(self._chain)
