@@ -280,7 +280,10 @@ class Replica:
         outcomes: dict[bytes, tuple[RangeOutcome, int]] = {}
         fit: list[tuple[Span, Base | None]] = []
         for span in spans:
-            outcome, base = self._judge(span)
+            try:
+                outcome, base = self._judge(span)
+            except CorruptBlock:  # it cannot be compared with what is held: local readers report that
+                outcome, base = RangeOutcome.UNFIT, None
             if outcome is None:
                 fit.append((span if self._keeps is None else span.keeping(self._keeps), base))
             else:
@@ -379,7 +382,8 @@ class Replica:
             added = sum(_news(one) for one in done)
             return [block.feed]
 
-        self.holdings.apply(change)
+        with suppress(CorruptBlock):  # as in `take_fork`
+            self.holdings.apply(change)
         self._stale = True
         return added
 
@@ -409,8 +413,13 @@ class Replica:
         record = self.holdings.record(fork.feed)
         if record is None or not record.start <= fork.seq < min(record.length, record.end):
             return fork.feed, False
+        with suppress(CorruptBlock):  # the held blocks cannot be compared: local readers report that
+            return fork.feed, self._keep_fork(fork, source)
+        return fork.feed, False
+
+    def _keep_fork(self, fork: Fork, source: bytes) -> bool:
         if self._hash_before(fork.feed, fork.seq) != fork.previous:
-            return fork.feed, False
+            return False
         held = self._hash_before(fork.feed, fork.seq + 1)
         other = next(branch for branch in fork.branches if _first_hash(fork, branch) != held)
 
@@ -420,7 +429,7 @@ class Replica:
             return [fork.feed]
 
         self.holdings.apply(change)
-        return fork.feed, True
+        return True
 
     def _hash_before(self, feed: bytes, seq: int) -> bytes:
         record = self.holdings.record(feed)
