@@ -23,6 +23,7 @@ ENCODING = frozenset(
         "text/codec",
         "text/model",
         "text/snapshot_columns",
+        "text/snapshot_marks",
         "text/snapshot_reader",
         "text/snapshot_writer",
         "value",

@@ -139,7 +139,7 @@ def test_a_snapshot_by_hand_is_that_of_the_library(
 
     expected = library.SerializeToString(deterministic=True)
     assert item_codec.snapshot(item) == item_codec.snapshot(item, library.state) == expected
-    assert item_codec._plain(item) == expected, "it was not put together by hand"
+    assert b"".join(item_codec._plain(item)) == expected, "it was not put together by hand"
     assert item_codec.encode(item) == item_codec._encode(item)
 
 

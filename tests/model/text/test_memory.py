@@ -79,6 +79,33 @@ def test_a_hostile_text_takes_little_memory(attack: Callable[[int], Iterator[byt
     assert TEXT.snapshot(state) == data
 
 
+def test_marks_of_a_text_take_little_memory() -> None:
+    """Given thousands of marks, of which no two have the same anchors, then they take little more than their bytes."""
+    state = TEXT.initial()
+    TEXT.apply(state, TEXT.insert(state, 0, "x" * 4000, feed=EVE), Stamp(1, EVE, 0))
+    mutations = []
+    for turn in range(20):
+        proto = text_pb2.TextMutation()
+        for at in range(2_000):
+            mark = proto.marks.add(name="b")
+            mark.start.lamport, mark.start.offset = 1, at
+            mark.end.lamport, mark.end.offset = 1, at + turn
+        mutations.append(proto.SerializeToString())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for seq, mutation in enumerate(mutations, start=1):
+            TEXT.apply(state, mutation, Stamp(1 + seq, EVE, seq))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        data = TEXT.snapshot(state)
+    finally:
+        tracemalloc.stop()
+    assert len(state.marks) == 40_000
+    assert held < 3 * sum(map(len, mutations)), "as objects they took 36 times their bytes"
+    assert TEXT.snapshot(TEXT.restore(data)) == data
+
+
 @given(
     st.integers(0, 90),
     st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(0, 9)), max_size=40),

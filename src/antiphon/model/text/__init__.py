@@ -14,10 +14,12 @@ clock_ranges     ranges of clocks, as those of deletions, in an array
 runs             runs of elements, in which a sequence is stored
 siblings         the children of an element, by name
 marks            `TextState`: a sequence and its formatting
+kept_marks       its marks, in columns
 copies           the elements that undo brought back, and what they are copies of
 codec            mutations as protobuf, with all checks that need no state
 snapshot_writer  the canonical snapshot, in columns
 snapshot_cell    the part of it that a block of runs makes, kept until the block changes
+snapshot_marks   the marks in it, encoded from their columns
 snapshot_reader  a text from its snapshot, with all checks
 snapshot_columns the columns of one writer in a snapshot, divided into runs
 snapshot_tree    the tree of a text from those columns

@@ -14,19 +14,11 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import Anchor, Insert, Mark
 from antiphon.model.text.copies import Copies
 from antiphon.model.text.fugue import Sequence
+from antiphon.model.text.kept_marks import KeptMark, KeptMarks, Key
 from antiphon.model.text.leaves import Leaf
 from antiphon.model.text.runs import HOLE
 
 SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
-
-Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and the index of the mark in its message: the order of marks
-
-
-class KeptMark(NamedTuple):
-    """A stored mark. Marks are sorted by their stamps."""
-
-    key: Key
-    mark: Mark
 
 
 class Segment(NamedTuple):
@@ -48,7 +40,7 @@ class TextState(Sequence):
 
     def __init__(self) -> None:
         super().__init__()
-        self.marks: dict[tuple[str, Anchor, Anchor], KeptMark] = {}
+        self.marks = KeptMarks()
         self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
         self.missing: dict[bytes, int] = {}  # in such a copy, by feed: the greatest clock of a missing element
         self.copies: dict[bytes, Copies] = {}
@@ -71,11 +63,7 @@ class TextState(Sequence):
 
     def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
         """Add a mark, the `nth` of its message, unless a later one has the same name and anchors."""
-        key = (stamp.lamport, stamp.feed, stamp.seq, nth)
-        place = (mark.name, mark.start, mark.end)
-        old = self.marks.get(place)
-        if old is None or old.key < key:
-            self.marks[place] = KeptMark(key, mark)
+        self.marks.add(KeptMark((stamp.lamport, stamp.feed, stamp.seq, nth), mark))
 
 
 class Places:
@@ -118,7 +106,7 @@ def segments(state: TextState, names: Iterable[str] | None = None, *, among_all:
     places = Places(state, among_all=among_all)
     wanted = None if names is None else set(names)
     events: list[tuple[int, bool, KeptMark]] = []
-    for covering in state.marks.values():
+    for covering in state.marks:
         if wanted is not None and covering.mark.name not in wanted:
             continue
         start, stop = places.of(covering.mark.start), places.of(covering.mark.end)

@@ -10,7 +10,8 @@ from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.clock_ranges import with_range
 from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_value
-from antiphon.model.text.marks import KeptMark, TextState
+from antiphon.model.text.kept_marks import KeptMark
+from antiphon.model.text.marks import TextState
 from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
 from antiphon.model.text.snapshot_columns import LAMPORT_MAX, WriterColumns, check
 from antiphon.model.text.snapshot_tree import build
@@ -99,8 +100,7 @@ def _read_marks(state: TextState, proto: text_pb2.TextSnapshot, writers: Sequenc
                 check(value_bytes(read_mark_value(value)) == value, "a value that is not canonical")
             except InvalidInput as error:
                 raise BadEncoding(f"text snapshot: {error}") from None
-        kept = KeptMark((row.lamport, writer.feed, row.seq, row.nth), Mark(row.name, value, start, end))
-        state.marks[row.name, start, end] = kept
+        state.marks.add(KeptMark((row.lamport, writer.feed, row.seq, row.nth), Mark(row.name, value, start, end)))
 
 
 def _unit(proto: text_pb2.TextWaiting, writers: Sequence[Writer]) -> Unit:

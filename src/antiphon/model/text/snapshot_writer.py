@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from antiphon.core.v1 import text_pb2
+from antiphon.model.text import snapshot_marks
 from antiphon.model.text.clock_order import compact
 from antiphon.model.text.clock_ranges import pairs
-from antiphon.model.text.marks import KeptMark, TextState
+from antiphon.model.text.marks import TextState
 from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit, Writer
 from antiphon.model.text.snapshot_cell import Cell, Open, Step, Turns
 from antiphon.model.wire import field, number_at, number_field, tags, varint
 
 TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
-_ROWS_MAX = 1024  # marks or waiting insertions that are encoded at once
+_ROWS_MAX = 1024  # waiting insertions that are encoded at once
 _SNAPSHOT, _WRITER = tags("TextSnapshot", "TextWriter")
 _PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
@@ -34,16 +35,13 @@ def encode(state: TextState) -> bytes:
     if state.listed != listed:
         state.listed = listed  # cells that refer to other writers refer to this very object
     ordinals = _OrdinalsOfAll()
-    out = bytearray()
-    for writer in writers:
-        out += field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded())
+    columns = (_Columns(writer, at, ordinals, state.listed) for writer in writers)
+    parts = [field(_SNAPSHOT.writers, column.encoded()) for column in columns]
     units = [unit for writer in writers for unit in writer.units]
-    for first in range(0, len(units), _ROWS_MAX):
-        out += _waiting(units[first : first + _ROWS_MAX], at)
-    marks = sorted(state.marks.values(), key=lambda kept: (kept.mark.name, kept.key))
-    for first in range(0, len(marks), _ROWS_MAX):
-        out += _marks(marks[first : first + _ROWS_MAX], at)
-    return bytes(out)
+    parts += (_waiting(units[first : first + _ROWS_MAX], at) for first in range(0, len(units), _ROWS_MAX))
+    if state.marks:
+        parts += snapshot_marks.encoded(state.marks, at)
+    return b"".join(parts)
 
 
 def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
@@ -68,28 +66,11 @@ def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def _marks(marks: Iterable[KeptMark], at: dict[bytes, int]) -> bytes:
-    proto = text_pb2.TextSnapshot()
-    for kept in marks:
-        lamport, feed, seq, nth = kept.key
-        mark = proto.marks.add(name=kept.mark.name, lamport=lamport, writer=at[feed], seq=seq, nth=nth)
-        if kept.mark.value is not None:
-            mark.value.ParseFromString(kept.mark.value)
-        for target, anchor in ((mark.start, kept.mark.start), (mark.end, kept.mark.end)):
-            target.after = anchor.after
-            if anchor.feed:
-                target.feed = at[anchor.feed]
-                target.lamport, target.offset = anchor.clock >> OFFSET_BITS, anchor.clock & OFFSET_MAX
-            else:
-                target.edge = True
-    return proto.SerializeToString(deterministic=True)
-
-
 def _listed(state: TextState) -> list[Writer]:
     """Return the writers that a snapshot names, by feed: those with messages, and those that stored parts refer to."""
     feeds = {feed for feed, writer in state.writers.items() if writer.floor or writer.doomed or writer.waiting}
-    for kept in state.marks.values():
-        feeds.update(feed for feed in (kept.key[1], kept.mark.start.feed, kept.mark.end.feed) if feed)
+    if state.marks:
+        feeds |= state.marks.feeds()
     return [state.writer(feed) for feed in sorted(feeds)]
 
 

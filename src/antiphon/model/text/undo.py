@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
+from antiphon.model.text.kept_marks import KeptMark, Key
 from antiphon.model.text.leaves import next_to
-from antiphon.model.text.marks import SHOWN_MAX, KeptMark, Key, Places, Segment, TextState, segments
+from antiphon.model.text.marks import SHOWN_MAX, Places, Segment, TextState, segments
 from antiphon.model.text.runs import HOLE, OFFSET_BITS, Run, Writer
 
 GROUP_MAX = 1024  # elements restored in one insertion, so that their marks fit into a mutation
@@ -208,7 +209,7 @@ class Whole:
     def _marks(self) -> list[tuple[int, int, KeptMark]]:
         """Return, for each mark whose anchors have arrived, the positions of its start and end."""
         found = []
-        for kept in self.state.marks.values():
+        for kept in self.state.marks:
             low, high = self.places.of(kept.mark.start), self.places.of(kept.mark.end)
             if low is not None and high is not None:
                 found.append((low, high, kept))

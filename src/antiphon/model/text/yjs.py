@@ -61,7 +61,7 @@ def import_update(state: TextState, update: bytes, *, feed: bytes = b"", name: s
     state = visible(state)
     old = list(_chars(_TEXT.spans(state)))
     new = list(_chars(_read(update, name)))
-    names = {kept.mark.name for kept in state.marks.values()} | {name for char in new for name, _ in char.marks}
+    names = {kept.mark.name for kept in state.marks} | {name for char in new for name, _ in char.marks}
     changes = _changes([char.content for char in old], [char.content for char in new])
     drafts = [Draft(feed)]
     _reformat(state, drafts[0], old, new, changes)  # first, because it may cover inserted text, whose own marks win
