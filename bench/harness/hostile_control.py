@@ -9,6 +9,7 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.feed.encoder import Draft
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
+    EpochRefusal,
     Erasure,
     FeedAdmission,
     FeedEnd,
@@ -111,6 +112,17 @@ def votes(mallory: Mallory, size: int) -> None:
     mallory.spend(mallory.control, size, acts())
 
 
+def refusals(mallory: Mallory, size: int) -> None:
+    """Refusals of snapshots that nobody has declared, each said twice."""
+
+    def acts() -> Iterator[Draft]:
+        for number, _ in enumerate(cycle([0])):
+            snapshot = bytes(Cid.of((number // 2).to_bytes(8, "big"), DAG_CBOR))
+            yield mallory.signed(EpochRefusal(0, 1, snapshot, reason="no"), number)
+
+    mallory.spend(mallory.control, size, acts())
+
+
 CONTROL_ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "control acts": control_acts,
     "feeds": feeds,
@@ -119,4 +131,5 @@ CONTROL_ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "ends": ends,
     "erasures": erasures,
     "votes": votes,
+    "refusals": refusals,
 }

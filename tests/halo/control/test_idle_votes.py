@@ -23,11 +23,20 @@ from tests.halo.test_convergence import Script, Step, shuffled
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.keys import KeyPair
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, Policy
+from antiphon.halo.credentials.claims import (
+    EpochAttestation,
+    EpochEndorsement,
+    EpochGenesis,
+    EpochRefusal,
+    Policy,
+)
 from antiphon.testing.parties import Actor, pair_of
+
+Vote = EpochAttestation | EpochEndorsement | EpochRefusal
 
 
 class Voters(Hostile):
@@ -66,11 +75,16 @@ def vote(actor: Actor, other: Actor, number: int) -> None:
     """Vote on a proposal, or on what nobody has declared; with one's own key, or those of others."""
     opened = actor.machine.epochs().open
     about = opened.number + (0, 0, 0, 1, 2)[number % 5]
-    claim: EpochAttestation | EpochEndorsement = attestation(about, number % 2)
+    claim: Vote = attestation(about, number % 2)
     if number % 3 and opened.proposals:
         found = opened.proposals[number % len(opened.proposals)]
         claim = EpochAttestation(found.genesis.term, found.genesis.number, found.genesis.snapshot, found.digest)
-    elif number % 4 == 1:
+    if number % 4 == 2:
+        told = claim if isinstance(claim, EpochAttestation) and number % 5 else attestation(about, number % 2)
+        if number % 16 == 6:  # what was refused is declared, by anybody
+            actor.write(EpochGenesis(told.term, told.number, b"", {}, Timeframe(), told.snapshot, 5))
+        claim = EpochRefusal(told.term, told.number, told.snapshot, reason=str(number))
+    elif number % 4 == 1 and not (number % 3 and opened.proposals):
         claim = EpochEndorsement(about, 1 + number % 2, other.device.key)
     if number % 7 < 4:
         actor.write(claim, [other.device] if number % 7 == 3 else [], expires_ms=int(number % 11 == 0))
@@ -80,7 +94,7 @@ def vote(actor: Actor, other: Actor, number: int) -> None:
 
 def copied(
     actor: Actor,
-    claim: EpochAttestation | EpochEndorsement,
+    claim: Vote,
     pairs: Sequence[KeyPair],
     seen: Sequence[Entry] | None = None,
 ) -> None:
@@ -90,6 +104,10 @@ def copied(
 
 def attestation(number: int, choice: int = 0) -> EpochAttestation:
     return EpochAttestation(0, number, bytes(Cid.of(choice.to_bytes(4, "big"), DAG_CBOR)), bytes(32))
+
+
+def refusal(number: int, choice: int = 0, reason: str = "") -> EpochRefusal:
+    return EpochRefusal(0, number, attestation(number, choice).snapshot, reason=reason)
 
 
 @pytest.mark.slow
@@ -127,15 +145,17 @@ def work_of_voting(count: int) -> tuple[int, int]:
     for number in range(count):
         dave.write(attestation(1 + number % 3, number))
         copied(dave, attestation(1, number), [bob.device, pair_of("nobody")])
+        dave.write(refusal(1 + number % 3, number))
+        dave.write(refusal(1, 0))
     machine = aside(script)
-    assert machine.checkpoints.count == 2 * count
+    assert machine.checkpoints.count == 4 * count
     saved, feeds = checkpoints_of(machine), script.rehearsal.blocks()
     resumed: list[PartyMachine] = []
     opening = calls(lambda: resumed.append(setting_aside(script, feeds, saved)))
     alice.write(Policy(attesters=(alice.device.key,)))
     resumed[0].add(alice.written[-1:])
     later = calls(resumed[0].epochs)
-    assert resumed[0].checkpoints.count == 2 * count
+    assert resumed[0].checkpoints.count == 4 * count
     return opening, later
 
 
@@ -204,3 +224,31 @@ def test_a_vote_that_may_count_stays() -> None:
     dave.write(EpochEndorsement(1, 1, dave.device.key))
     copied(dave, EpochEndorsement(1, 1, dave.device.key), [bob.device])
     assert aside(script).checkpoints.count == 2
+
+
+def test_a_refusal_is_told_once_what_it_refuses_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that came before it is found again, the first of each feed; nobody asks for the others."""
+    monkeypatch.setattr("antiphon.halo.control.checkpoints.FEW", 1)
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    for number in range(3):
+        dave.write(refusal(1, 7, str(number)))
+        bob.write(refusal(1, number))
+    copied(dave, refusal(1, 7), [bob.device])
+    feeds = {feed: tuple(blocks) for feed, blocks in script.rehearsal.blocks().items()}
+    machine = setting_aside(script, feeds)
+    for blocks in feeds.values():
+        machine.add(blocks)
+    machine.set_aside(1)
+    assert (machine.checkpoints.count, machine.epochs().refusals) == (7, ())
+    saved = checkpoints_of(machine)
+    dave.write(refusal(1, 7, "again"))
+    alice.write(EpochGenesis(0, 1, b"", {}, Timeframe(), refusal(1, 7).snapshot, 5), [bob.device])
+    for known in (machine, setting_aside(script, script.rehearsal.blocks(), saved)):
+        known.add(dave.written[known.length(dave.control.key) :])
+        known.set_aside(1)
+        known.add(alice.written[known.length(alice.control.key) :])
+        [told] = known.epochs().refusals
+        assert (told.device, told.claim.reason) == (dave.device.key, "0")
+        assert answers(script, known) == answers(script, plain(script))
+        assert sum(isinstance(act.claim, EpochRefusal) for act in known.acts()) == 1

@@ -221,7 +221,7 @@ def test_a_refusal_is_written_down_for_all_to_see() -> None:
     bob.hear(alice)
     bob.write(EpochRefusal(0, 1, cid("one"), cid("two"), "another CID"))
     alice.hear(bob)
-    assert [(found.device, found.claim.reason) for found in alice.machine.epochs().open.refusals] == [
+    assert [(found.device, found.claim.reason) for found in alice.machine.epochs().refusals] == [
         (bob.device.key, "another CID")
     ]
 

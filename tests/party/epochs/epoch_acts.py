@@ -162,7 +162,8 @@ def spoilt(peer: Peer, **wrong: Any) -> EpochGenesis:
 
 def refusals(peer: Peer) -> list[tuple[bytes, EpochRefusal]]:
     """What is refused aloud of the next epoch: by which device, and why. All who hear it see the same."""
-    return [(found.device, found.claim) for found in peer.epochs.chain().open.refusals]
+    chain = peer.epochs.chain()
+    return [(found.device, found.claim) for found in chain.refusals if found.claim.number == chain.open.number]
 
 
 def pen(peer: Peer) -> SpanWriter:

@@ -4,7 +4,8 @@ An act is *barren* if it is void whatever else arrives: its writer had no right 
 nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
 its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
 count, or where no budget counts: those acts are recalled then. A vote about an epoch is barren as long as no attester
-of its number has signed it. docs/design/parties.md has the rule.
+of its number has signed it, and a refusal as long as nobody has declared that epoch. docs/design/parties.md has the
+rule.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from __future__ import annotations
 import enum
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.core.codec import u64
 from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
     EpochEndorsement,
+    EpochGenesis,
+    EpochRefusal,
     FeedAdmission,
     GroupAdmission,
     MemberAdmission,
@@ -47,13 +52,14 @@ class BarrenKind(enum.IntEnum):
     EDITOR_SPENT = 6  # the same, beyond what the feed of an editor may give
     VOTE = 7  # a vote that its writer has signed: the number of the epoch
     COPIED_VOTE = 8  # a vote that others have signed: the number, and the beginnings of their keys
+    REFUSAL = 9  # a refusal of an epoch that nobody has declared: its name (`name_of`)
 
 
 SPENT = (BarrenKind.SPENT, BarrenKind.EDITOR_SPENT)
 MEMBERS = (BarrenKind.MEMBER, *SPENT)
 GRANTS = (*MEMBERS, BarrenKind.GROUP)
 ADMISSIONS = (BarrenKind.ADMISSION, BarrenKind.REPEATED)
-VOTES = (BarrenKind.VOTE, BarrenKind.COPIED_VOTE)
+VOTES = (BarrenKind.VOTE, BarrenKind.COPIED_VOTE, BarrenKind.REFUSAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class BarrenActs:
         self.groups = groups  # 32 bytes for each admission to a group
         self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist()))
         self.recall: Callable[[int], Act] = _nowhere
+        self._refused: tuple[Seqs, Seqs] | None = None  # ends of names of refused epochs, ascending, and their places
         self._votes: dict[BarrenKind, tuple[Seqs, Seqs, Seqs]] = {}
         self._by_key: dict[tuple[bytes, BarrenKind], list[int]] | None = None  # places in the columns
 
@@ -158,6 +165,25 @@ class BarrenActs:
             self._votes[says] = self.seqs[places], numbers, beginnings(signers)
         return self._votes[says]
 
+    def refusals(self, names: Collection[bytes]) -> dict[bytes, int]:
+        """Return the seq of the first refusal of each of these epochs, by name, that is refused at all."""
+        if not names or BarrenKind.REFUSAL not in self.kinds:
+            return {}
+        if self._refused is None:
+            places = np.flatnonzero(self.says == BarrenKind.REFUSAL)
+            ends = _ends(self.keys)[places]
+            order = np.argsort(ends, kind="stable")
+            self._refused = ends[order], places[order]
+        ends, places = self._refused
+        begins = np.searchsorted(ends, _ends(b"".join(names))).tolist()
+        stops = np.searchsorted(ends, _ends(b"".join(names)), side="right").tolist()
+        found: dict[bytes, int] = {}
+        for name, begin, stop in zip(names, begins, stops, strict=True):
+            first = next((place for place in places[begin:stop].tolist() if self.key(place) == name), None)
+            if first is not None:
+                found[name] = int(self.seqs[first])
+        return found
+
     def _index(self) -> dict[tuple[bytes, BarrenKind], list[int]]:
         if self._by_key is None:
             found: dict[tuple[bytes, BarrenKind], list[int]] = defaultdict(list)
@@ -174,6 +200,17 @@ def beginnings(keys: npt.NDArray[np.uint8]) -> Seqs:
     return found
 
 
+def _ends(keys: bytes) -> Seqs:
+    """Return the last bytes of keys, as numbers."""
+    return np.frombuffer(keys, dtype="<i8").reshape(-1, KEY_SIZE // _NUMBER_SIZE)[:, -1].astype(np.int64)
+
+
+def name_of(claim: EpochGenesis | EpochRefusal) -> bytes:
+    """Return a name of the epoch that is declared or refused, in its term: as long as a key."""
+    said = sha256(u64(claim.term) + claim.snapshot).digest()
+    return u64(claim.number) + said[: KEY_SIZE - _NUMBER_SIZE]
+
+
 def row_of(act: Act, *, repeated: bool = False, kind: BarrenKind | None = None) -> Row:
     """Return the row of a barren act; with the kind of one that is barren until an epoch is final."""
     claim = act.claim
@@ -181,6 +218,9 @@ def row_of(act: Act, *, repeated: bool = False, kind: BarrenKind | None = None) 
         signers = sorted(act.signers) if kind is BarrenKind.COPIED_VOTE else ()
         key = claim.number.to_bytes(_NUMBER_SIZE, "little") + b"".join(signer[:_BEGINNING] for signer in signers)
         return Row(act.stamp.seq, kind or BarrenKind.NOTHING, key.ljust(KEY_SIZE, b"\0"))
+    if isinstance(claim, EpochRefusal):
+        named = kind is BarrenKind.REFUSAL
+        return Row(act.stamp.seq, kind or BarrenKind.NOTHING, name_of(claim) if named else bytes(KEY_SIZE))
     if isinstance(claim, MemberAdmission):
         return Row(act.stamp.seq, kind or BarrenKind.MEMBER, claim.subject)
     if isinstance(claim, GroupAdmission):

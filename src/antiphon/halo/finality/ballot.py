@@ -24,8 +24,8 @@ from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
-from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis
+from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig
 
 Lengths = Mapping[bytes, int]  # forked feed → how many blocks its history has; what is beyond is on branches
 NO_FORKS: Lengths = MappingProxyType({})
@@ -76,7 +76,6 @@ class Ballot:
         self.attested: dict[Choice, set[bytes]] = defaultdict(set)
         self.confirmed: dict[Choice, set[bytes]] = defaultdict(set)
         self.endorsements: list[Endorsed] = []
-        self.refusals: list[Refused] = []
         self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
         self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: for joiners, no vote
         self.void: dict[Act, str] = {}
@@ -115,9 +114,6 @@ class Ballot:
         counts, claim = device in self.config.attesters, act.claim
         if device not in act.signers:
             self._hear(act)
-            return
-        if isinstance(claim, EpochRefusal):
-            self.refusals.append(Refused(act.stamp, device, claim))
             return
         if isinstance(claim, EpochGenesis):
             if claim.term in path.declared:
@@ -283,7 +279,7 @@ class _Path:
     def undo(self, step: _Step) -> None:
         """Take back what an act has added, to read another branch."""
         claim = step.act.claim
-        assert isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement | EpochRefusal)
+        assert isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement)
         if len(self.said) > step.said:
             del self.said[claim.term]
         if len(self.confirmed) > step.confirmed:

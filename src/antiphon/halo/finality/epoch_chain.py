@@ -7,12 +7,14 @@ a final epoch: no narrowing, no fork, no policy. docs/design/epochs.md has the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from antiphon.core.reasons import Reason, because
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import name_of
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
@@ -24,7 +26,7 @@ from antiphon.halo.credentials.claims import (
     Position,
 )
 from antiphon.halo.finality.ballot import NO_FORKS, Ballot, Choice, Lengths, Own, by_feed, uncounted
-from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, folded
+from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal, Refused, folded
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
 PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
@@ -42,6 +44,7 @@ class EpochChain:
     open: OpenNumber
     votes: tuple[tuple[bytes, ...], ...]  # for each final epoch: the devices that have attested its snapshot
     conflict: str = ""  # more attesters have lied than the policy allows for
+    refusals: tuple[Refused, ...] = ()  # of epochs that somebody has declared, by stamp
     reasons: Mapping[bytes, str] = field(compare=False, repr=False, kw_only=True)  # by block: branches share stamps
     ballot: Ballot = field(compare=False, repr=False, kw_only=True)
     feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
@@ -49,6 +52,9 @@ class EpochChain:
     won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
     """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
     witnesses: Witnesses = field(compare=False, repr=False, kw_only=True)  # among the geneses of the open number
+    declared: Collection[bytes] = field(compare=False, repr=False, kw_only=True)  # epochs of any number, by name
+    refused: Mapping[tuple[bytes, bytes], int] = field(compare=False, repr=False, kw_only=True)
+    """By control feed and name of an epoch: the first refusal in the history of that feed."""
 
     @property
     def last(self) -> FinalEpoch | None:
@@ -65,7 +71,7 @@ class EpochChain:
     def _uncounted(self, act: Act) -> str:
         """Return why a vote counts for nobody. Those that are set aside are not among the acts of the chain."""
         claim = act.claim
-        if not isinstance(claim, EpochAttestation | EpochEndorsement):
+        if not isinstance(claim, EpochAttestation | EpochEndorsement | EpochRefusal):
             return ""
         config = self.electorate(claim.number)
         if config is None:
@@ -103,6 +109,7 @@ class _Fold:
         self._policy_at = policy_at
         self._devices: dict[bytes, bytes] = {}
         self._numbers: dict[int, list[Act]] = defaultdict(list)
+        self._refusals: list[Act] = []
         self._first: list[Act] = []  # acts of the genesis feed that fix the first electorate
         self._founder = b""
         for act in sorted(acts, key=lambda act: act.hash) if forked else acts:
@@ -111,8 +118,10 @@ class _Fold:
             claim = act.claim
             if isinstance(claim, PartyGenesis) and act.position == (genesis_feed, 0):
                 self._founder = self._founder or claim.admission.device
-            if isinstance(claim, EpochGenesis | EpochAttestation | EpochRefusal | EpochEndorsement):
+            if isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement):
                 self._numbers[claim.number].append(act)
+            elif isinstance(claim, EpochRefusal):
+                self._refusals.append(act)
             if act.stamp.feed == genesis_feed:
                 self._first.append(act)
         self._void: dict[Act, str] = {}
@@ -143,11 +152,11 @@ class _Fold:
             votes.append(self._settle(ballot, proposals, first.genesis))
             decided.append(config)
             config = EpochConfig.of(config.number + 1, self._party, policy, self._founder, self._genesis_feed)
+        declared, refused = self._declared(), self._first_refusals()
         opened = OpenNumber(
             config,
             tuple(proposals),
             tuple(sorted(ballot.endorsements, key=lambda endorsed: endorsed.stamp)),
-            tuple(sorted(ballot.refusals, key=lambda refused: refused.stamp)),
             lacks,
         )
         for proposal in proposals:
@@ -161,13 +170,39 @@ class _Fold:
             opened,
             tuple(votes),
             "; ".join(conflicts),
+            tuple(sorted(self._heard(declared, refused), key=lambda found: found.stamp)),
             reasons={act.hash: reason for act, reason in self._void.items()},
             ballot=ballot,
             feeds=self._devices,
             decided=tuple(decided),
             won=quorate,
             witnesses=witnesses,
+            declared=declared,
+            refused=refused,
         )
+
+    def _declared(self) -> frozenset[bytes]:
+        acts = chain.from_iterable(self._numbers.values())
+        return frozenset(name_of(act.claim) for act in acts if isinstance(act.claim, EpochGenesis))
+
+    def _first_refusals(self) -> dict[tuple[bytes, bytes], int]:
+        found: dict[tuple[bytes, bytes], int] = {}
+        for act in self._refusals:
+            feed, seq = act.position
+            if seq < self._forked.get(feed, NO_END) and may_refuse(act, self._devices.get(feed)):
+                assert isinstance(act.claim, EpochRefusal)
+                key = feed, name_of(act.claim)
+                found[key] = min(seq, found.get(key, seq))
+        return found
+
+    def _heard(self, declared: Collection[bytes], first: Mapping[tuple[bytes, bytes], int]) -> Iterator[Refused]:
+        """Yield the refusals of what was declared: the first in the history of each feed, or those on its branches."""
+        for act in self._refusals:
+            claim, (feed, seq) = act.claim, act.position
+            assert isinstance(claim, EpochRefusal)
+            name = name_of(claim)
+            if name in declared and may_refuse(act, self._devices.get(feed)) and seq <= first.get((feed, name), seq):
+                yield Refused(act.stamp, self._devices[feed], claim)
 
     def _first_config(self) -> EpochConfig:
         """Return the first electorate: by the genesis feed's first policy, if no act about epochs precedes it there."""
@@ -264,6 +299,11 @@ class _Fold:
         for _, act in late:
             self._void.pop(act, None)
         return tuple(sorted(set().union(*attested, {device for device, _ in late})))
+
+
+def may_refuse(act: Act, device: bytes | None) -> bool:
+    """True if a refusal is one by the device in whose feed it is."""
+    return device in act.signers and not expired(act)
 
 
 def genesis_problem(

@@ -141,7 +141,7 @@ class Endorsed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A published refusal of a genesis."""
+    """A published refusal of a genesis: the first one of its feed."""
 
     stamp: Stamp
     device: bytes
@@ -155,7 +155,6 @@ class OpenNumber:
     config: EpochConfig
     proposals: tuple[Proposal, ...]  # by stamp
     endorsements: tuple[Endorsed, ...]  # by stamp
-    refusals: tuple[Refused, ...]  # by stamp
     lacks: str = ""  # what keeps this peer from taking over an epoch that a quorum has attested
 
     @property

@@ -3,6 +3,9 @@
 A vote counts for its writer, or, if others have signed it, as a copy of theirs. If none of them is an attester of its
 number, or the number is not open yet, no answer about epochs depends on it. The attesters of a number may become
 others: the first policy of the founder comes, an epoch becomes final, or attesters lie. Then their votes are *woken*.
+
+A refusal counts for nobody, and is told to people. It is idle as long as nobody has declared what it refuses, and if
+its feed has refused the same before.
 """
 
 from __future__ import annotations
@@ -10,16 +13,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Seqs, beginnings
+from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Seqs, beginnings, name_of
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement
-from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochRefusal
+from antiphon.halo.finality.epoch_chain import EpochChain, may_refuse
 
 
 def idle_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
     """Return how an idle vote is set aside; None for a vote that may count, and for any other act."""
     claim, device = act.claim, chain.feeds.get(act.stamp.feed)
+    if isinstance(claim, EpochRefusal):
+        return _idle_refusal(chain, act, claim)
     if not isinstance(claim, EpochAttestation | EpochEndorsement) or device is None:
         return None
     if expired(act) or (device not in act.signers and isinstance(claim, EpochEndorsement)):
@@ -31,10 +37,22 @@ def idle_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
     return kind if config is None or voters.isdisjoint(config.attesters) else None
 
 
+def _idle_refusal(chain: EpochChain, act: Act, claim: EpochRefusal) -> BarrenKind | None:
+    name, device = name_of(claim), chain.feeds.get(act.stamp.feed)
+    if device is None:
+        return None
+    if not may_refuse(act, device) or chain.refused.get((act.stamp.feed, name), NO_END) < act.stamp.seq:
+        return BarrenKind.NOTHING  # for ever
+    return None if name in chain.declared else BarrenKind.REFUSAL
+
+
 def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
     """Return the seqs of the votes of a control feed, of those that are set aside, that may count by this chain."""
     configs = (*chain.decided, chain.open.config)
     found: list[int] = []
+    for name, seq in barren.refusals(chain.declared).items():
+        if seq < chain.refused.get((barren.feed, name), NO_END):
+            found.append(seq)
     device = chain.feeds.get(barren.feed, b"")
     wanted = [config.number for config in configs if device in config.attesters]
     if wanted and BarrenKind.VOTE in barren.kinds:

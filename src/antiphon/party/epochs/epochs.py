@@ -342,7 +342,7 @@ class Epochs:
     def _refuse_final(self, epoch: FinalEpoch, reason: str, computed: bytes = b"") -> None:
         """Publish that this device computes another snapshot for a final epoch."""
         with self._party.locked():
-            act = genesis_to_refuse(self._member.machine, self._device, epoch, computed)
+            act = genesis_to_refuse(self._member.machine, self._device, epoch)
             if act is not None and self._member.control is not None:
                 self._member.refuse(act, reason, computed)
 

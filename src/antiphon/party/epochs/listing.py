@@ -10,7 +10,7 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.finality.epoch_values import FinalEpoch
 
@@ -54,31 +54,21 @@ def list_epochs(machine: PartyMachine) -> list[EpochRecord]:
     return _Listing(machine).all()
 
 
-def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> bool:
-    """True if a device has refused this proposal for the open number."""
-    return any(
-        found.device == device and (found.claim.term, found.claim.snapshot) == (genesis.term, genesis.snapshot)
-        for found in chain.open.refusals
-    )
+def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis | FinalEpoch) -> bool:
+    """True if a device has refused this proposal, or final epoch."""
+    wanted = genesis.number, genesis.term, genesis.snapshot
+    told = (found.claim for found in chain.refusals if found.device == device)
+    return any((claim.number, claim.term, claim.snapshot) == wanted for claim in told)
 
 
-def genesis_to_refuse(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> Act | None:
+def genesis_to_refuse(machine: PartyMachine, device: bytes, epoch: FinalEpoch) -> Act | None:
     """Return the genesis of a final epoch that a device disagrees with; None if it has published that refusal.
 
     A device computes the disagreement again at each start, and publishes it once.
     """
-    genesis = None
-    for act in machine.acts():
-        claim = act.claim
-        if act.stamp == epoch.declared:
-            genesis = act
-        if (
-            isinstance(claim, EpochRefusal)
-            and device in act.signers
-            and (claim.snapshot, claim.computed) == (epoch.snapshot, computed)
-        ):
-            return None
-    return genesis
+    if has_refused(machine.epochs(), device, epoch):
+        return None
+    return next((act for act in machine.acts() if act.stamp == epoch.declared), None)
 
 
 class _Listing:
@@ -86,13 +76,12 @@ class _Listing:
         self._chain = machine.epochs()
         self._identities = {owner.device: owner.identity for owner in machine.authority.feeds.controls.values()}
         self._refused: dict[tuple[int, bytes], list[Objection]] = defaultdict(list)
-        for act in machine.acts():
-            claim, device = act.claim, self._chain.feeds.get(act.stamp.feed, b"")
-            if isinstance(claim, EpochRefusal) and device in act.signers:
-                computed = Cid(claim.computed) if claim.computed else None
-                self._refused[claim.number, claim.snapshot].append(
-                    Objection(self._voter(device), claim.reason, computed)
-                )
+        for found in self._chain.refusals:
+            claim = found.claim
+            objection = Objection(
+                self._voter(found.device), claim.reason, Cid(claim.computed) if claim.computed else None
+            )
+            self._refused[claim.number, claim.snapshot].append(objection)
 
     def all(self) -> list[EpochRecord]:
         final = [
