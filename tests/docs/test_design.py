@@ -26,6 +26,7 @@ ENCODING = frozenset(
         "text/snapshot_marks",
         "text/snapshot_reader",
         "text/snapshot_writer",
+        "text/waiting",
         "value",
         "wire",
     ]

@@ -49,9 +49,17 @@ def scattered_insertions(count: int) -> Iterator[bytes]:
         yield proto.SerializeToString()
 
 
+def insertions_that_wait(count: int) -> Iterator[bytes]:
+    """Each has hundreds of insertions beside what nobody has, or what waits itself."""
+    for lamport in range(1 << 40, (1 << 40) + count // 512):
+        inserts = [text_pb2.TextInsert(text="x", lamport=lamport - 1, offset=at) for at in range(512)]
+        yield text_pb2.TextMutation(inserts=inserts).SerializeToString()
+
+
 @pytest.mark.parametrize(
     ("attack", "count"),
     [
+        (insertions_that_wait, 16_000),
         (deletions_of_absent_feeds, 5_000),
         (deletions_of_absent_elements, 50_000),
         (scattered_insertions, 16_000),

@@ -32,6 +32,15 @@ def compact(numbers: list[int], code: str = "Q") -> Clocks:
         return numbers
 
 
+def with_number(numbers: Clocks, at: int, number: int) -> Clocks:
+    """Insert a number at an index; return the numbers, as a list if it is too large for the array."""
+    try:
+        numbers.insert(at, number)
+    except OverflowError:
+        return [*numbers[:at], number, *numbers[at:]]
+    return numbers
+
+
 class ClockOrder:
     """Runs with ascending clocks that do not overlap."""
 
@@ -156,11 +165,7 @@ class ClockOrder:
 
     def _add(self, block: int, at: int, run: Run) -> None:
         self._blocks[block].insert(at, run)
-        try:
-            self._starts[block].insert(at, run.start)
-        except OverflowError:
-            starts = self._starts[block]
-            self._starts[block] = [*starts[:at], run.start, *starts[at:]]
+        self._starts[block] = with_number(self._starts[block], at, run.start)
         lengths = self._lengths[block]
         if lengths is not None:
             lengths.insert(at, 0)

@@ -7,7 +7,6 @@ effect: an insertion waits for its parent, and a deletion of elements that have 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence as Ranges
 from itertools import takewhile
 from sys import intern
@@ -24,12 +23,10 @@ from antiphon.model.text.runs import (
     Run,
     Unit,
     Writer,
-    high_of,
-    low_of,
     some_text,
-    unit_start,
 )
 from antiphon.model.text.siblings import Child, next_child, outermost, with_child
+from antiphon.model.text.waiting import Waiters, Waiting
 
 BURIED_MIN = 16  # runs that a range of a deletion visits; a range that visits as many is not visited again
 _NOBODY = Writer(b"")
@@ -103,10 +100,10 @@ class Sequence:
         writer.floor = clock + 1
         return True
 
-    def insert(self, unit: Unit) -> None:
-        """Apply one insertion, and all insertions that waited for it."""
+    def insert(self, unit: Unit, *, fresh: bool = True) -> None:
+        """Apply one insertion, and all insertions that waited for it. It is fresh if none between it and its parent
+        may come later."""
         todo = [unit]
-        fresh = True
         while todo:
             self.leaves.tidy()
             unit = todo.pop()
@@ -114,13 +111,24 @@ class Sequence:
                 unit.hide(unit.writer.doomed_in(unit.start, unit.start + unit.length - 1))
             parent = self._parent(unit)
             if parent is None:
-                unit.writer.keep_waiting(unit)
-                self.orphans += 1
+                self.keep_waiting(unit)
                 continue
             # Elements that waited may lie between the clocks of a run. So only new elements may extend a run.
             self._integrate(unit, parent, fresh and unit.item is None)
             fresh = False
             todo.extend(self._woken(unit))
+
+    def keep_waiting(self, unit: Unit) -> None:
+        """Store an insertion that waits for an element that is not here."""
+        writer, above = unit.writer, unit.above
+        assert above is not None
+        if above.waiting is None:
+            above.waiting = Waiters()
+        above.waiting.add(unit)
+        if writer.units is None:
+            writer.units = Waiting(self.leaves)
+        writer.units.add(unit)
+        self.orphans += 1
 
     def _parent(self, unit: Unit) -> AnyRun | None:
         """Return the run whose first or last element is the parent of a unit. A run is split if necessary."""
@@ -141,15 +149,12 @@ class Sequence:
         waiting = unit.writer.waiting
         if not waiting:
             return []
-        clocks = range(unit.start, unit.start + unit.length)
-        found = [clock for clock in clocks if clock in waiting] if unit.length < len(waiting) else []
-        if unit.length >= len(waiting):
-            found = [clock for clock in waiting if clock in clocks]
-        woken = [waiter for clock in found for waiter in waiting.pop(clock)]
+        woken = []
+        for number, start in waiting.pop(unit.start, unit.start + unit.length - 1):
+            units = self.leaves.writers[number].units
+            assert units is not None
+            woken.append(units.pop(start))
         self.orphans -= len(woken)
-        for waiter in woken:
-            units = waiter.writer.units
-            del units[bisect_left(units, waiter.start, key=unit_start)]
         return woken
 
     def _integrate(self, unit: Unit, parent: AnyRun, may_extend: bool) -> None:
@@ -271,7 +276,7 @@ class Sequence:
         """Delete a writer's elements in ascending ranges of clocks, including those that have not arrived."""
         fresh = writer.unburied(ranges) if writer.gone else ranges
         long = [bounds for bounds in fresh if self._delete_range(writer, *bounds) >= BURIED_MIN]
-        if writer.units and fresh and self._delete_waiting(writer, fresh) >= BURIED_MIN * len(fresh):
+        if writer.units and fresh and writer.units.hide(fresh) >= BURIED_MIN * len(fresh):
             long = list(fresh)
         if long:
             writer.bury(long)
@@ -308,17 +313,6 @@ class Sequence:
                 self._hide(run, low, high)
                 self.leaves.tidy()
         return visited
-
-    def _delete_waiting(self, writer: Writer, ranges: Ranges[tuple[int, int]]) -> int:
-        """Delete waiting elements of a writer, in ascending ranges; return the number of insertions visited."""
-        first = max(bisect_right(writer.units, ranges[0][0], key=unit_start) - 1, 0)
-        end = bisect_right(writer.units, ranges[-1][1], key=unit_start)
-        for unit in writer.units[first:end]:
-            low = bisect_left(ranges, unit.start, key=high_of)
-            high = bisect_right(ranges, unit.start + unit.length - 1, key=low_of)
-            if low < high:
-                unit.hide(ranges[low:high])
-        return end - first
 
     def _hide(self, run: Run, low: int, high: int) -> None:
         """Delete elements low to high of a run."""

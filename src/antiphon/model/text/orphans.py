@@ -10,11 +10,12 @@ are shown beside it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Iterable
+from heapq import merge
 
-from antiphon.model.text import snapshot_reader, snapshot_writer
+from antiphon.model.text import snapshot_reader
 from antiphon.model.text.marks import TextState
-from antiphon.model.text.runs import Unit, Writer, unit_start
+from antiphon.model.text.runs import Unit, Writer
 
 
 def visible(state: TextState) -> TextState:
@@ -25,9 +26,9 @@ def visible(state: TextState) -> TextState:
     if not state.orphans:
         return state
     if state.copy is None:
-        state.copy = snapshot_reader.decode(snapshot_writer.encode(state))
+        state.copy = snapshot_reader.without_waiting(state)
         state.copy.copies = state.copies
-        _adopt(state, state.copy)
+        _adopt(state, state.copy, state.writers.values())
     return state.copy
 
 
@@ -46,25 +47,34 @@ def current_copy(state: TextState, feed: bytes) -> TextState | None:
 def place_orphans(state: TextState, copy: TextState) -> None:
     """Give a place to the orphans that a message has just brought into the copy."""
     if copy.orphans:
-        _adopt(state, copy)
+        _adopt(state, copy, copy.writers.values())
 
 
-def _adopt(state: TextState, copy: TextState) -> None:
-    for feed in sorted(copy.writers):
-        writer = copy.writers[feed]
-        for clock in sorted(writer.waiting):
-            if clock in writer.waiting and not _waits(writer, clock):
-                copy.missing[feed] = max(clock, copy.missing.get(feed, clock))
-                copy.insert(_stand_in(state, writer, clock))
+def _adopt(state: TextState, copy: TextState, writers: Iterable[Writer]) -> None:
+    """Put the insertions of writers that wait into the copy. The copy keeps none that waits.
+
+    A parent is older than what hangs below it. So in the order of clocks, a parent that is not here yet is missing.
+    """
+    waiting = [writer.units for writer in writers if writer.units]
+    for writer in copy.writers.values():
+        writer.units = writer.waiting = None
+    copy.orphans = 0
+    for unit in merge(*waiting, key=_start):
+        parent = unit.above
+        assert parent is not None
+        unit.writer, unit.above = copy.writer(unit.writer.feed), copy.writer(parent.feed)
+        copy.insert(unit, fresh=False)
+        if copy.orphans:
+            feed, clock = parent.feed, unit.above_clock
+            copy.missing[feed] = max(clock, copy.missing.get(feed, clock))
+            copy.insert(_stand_in(state, unit.above, clock), fresh=False)  # that wakes it
     assert not copy.orphans
     state.leaves.tidy()
     copy.leaves.tidy()
 
 
-def _waits(writer: Writer, clock: int) -> bool:
-    """True if an element is here, and waits for its own parent."""
-    at = bisect_right(writer.units, clock, key=unit_start) - 1
-    return at >= 0 and clock < writer.units[at].start + writer.units[at].length
+def _start(unit: Unit) -> int:
+    return unit.start
 
 
 def _stand_in(state: TextState, writer: Writer, clock: int) -> Unit:

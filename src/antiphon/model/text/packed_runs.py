@@ -9,7 +9,8 @@ large text each need another leaf.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from struct import Struct
 from typing import NamedTuple
@@ -43,10 +44,14 @@ class Fields(NamedTuple):
 
 
 class PackedRuns(NamedTuple):
-    """The runs of a leaf as bytes, and the objects that belong to them, by 4 × the index of a run + that of a field."""
+    """The runs of a leaf as bytes, and the objects that belong to them: where they are, ascending, and they themselves.
+
+    Where: 4 × the index of a run + that of a field. It is a byte, since leaves have less than 64 runs.
+    """
 
     data: bytes
-    objects: dict[int, Edge | ManySiblings] | None
+    places: bytes
+    objects: tuple[Edge | ManySiblings, ...]
 
     @property
     def text(self) -> str:
@@ -65,27 +70,38 @@ class PackedRuns(NamedTuple):
 
     def object(self, at: int, field: str) -> Edge | ManySiblings | None:
         """Return the object in a field of a run, if there is one."""
-        return None if self.objects is None else self.objects.get(at << 2 | _OBJECTS.index(field))
+        nth = self.places.find(at << 2 | _OBJECTS.index(field))
+        return None if nth < 0 else self.objects[nth]
 
     def with_object(self, at: int, field: str, found: Edge | ManySiblings | None) -> PackedRuns:
         """Return the same runs with another object in a field of a run."""
-        objects, key = self.objects or {}, at << 2 | _OBJECTS.index(field)
-        objects.pop(key, None)
-        if found is not None:
-            objects[key] = found
-        return PackedRuns(self.data, objects or None)
+        place = at << 2 | _OBJECTS.index(field)
+        begin, end = bisect_left(self.places, place), bisect_right(self.places, place)
+        places, objects = ((place,), (found,)) if found is not None else ((), ())
+        return PackedRuns(
+            self.data,
+            self.places[:begin] + bytes(places) + self.places[end:],
+            self.objects[:begin] + objects + self.objects[end:],
+        )
 
     def find(self, writer: int, start: int) -> int:
         """Return the index of the run of a writer that begins with a clock."""
         data = self.data
         head = _HEAD.unpack_from(data)
-        width, other = head[_WIDTHS : _WIDTHS + 2]
+        count, width, other = head[1], head[_WIDTHS], head[_WIDTHS + 1]
         mine = (writer - head[_LEASTS + 1]).to_bytes(other, "little")
-        writers = _HEAD.size + head[1] * width
-        for at in _places(data, (start - head[_LEASTS]).to_bytes(width, "little"), _HEAD.size, head[1]):
-            if data.startswith(mine, writers + at * other):
+        wanted = (start - head[_LEASTS]).to_bytes(width, "little")
+        writers = _HEAD.size + count * width
+        at: int
+        if not width:
+            at = next(at for at in range(count) if data.startswith(mine, writers + at * other))
+            return at
+        place = data.index(wanted, _HEAD.size, writers)
+        while True:
+            at, rest = divmod(place - _HEAD.size, width)
+            if not rest and data.startswith(mine, writers + at * other):
                 return at
-        raise AssertionError("a leaf has the runs that its writers say")
+            place = data.index(wanted, place + 1, writers)
 
     def fields(self, at: int) -> tuple[Fields, bool]:
         """Return the numbers of a run, and on which side of its parent it is."""
@@ -135,7 +151,7 @@ class PackedRuns(NamedTuple):
         parts.append(data[done:])
         more = len(children) - count
         parts.insert(0, _HEAD.pack(head[0] + more * size, head[1], head[2] + more, *head[3:]))
-        return PackedRuns(b"".join(parts), self.objects)
+        return PackedRuns(b"".join(parts), self.places, self.objects)
 
     def with_run(self, at: int, fields: Fields, text: str | None, left: bool) -> PackedRuns | None:
         """Return the same runs and a new one at an index, without children; None if it does not fit into the columns.
@@ -166,10 +182,11 @@ class PackedRuns(NamedTuple):
         else:
             parts += (data[done : head[0]], *self._with_text(head, flags, at, text))
         parts.insert(0, _HEAD.pack(head[0] + size, total + 1, *head[2:]))
-        objects = self.objects
-        if objects is not None:
-            objects = {key if key >> 2 < at else key + 4: found for key, found in objects.items()}
-        return PackedRuns(b"".join(parts), objects)
+        places = self.places
+        if places:
+            first = bisect_left(places, at << 2)
+            places = places[:first] + bytes([place + 4 for place in places[first:]])
+        return PackedRuns(b"".join(parts), places, self.objects)
 
     def _with_text(self, head: tuple[int, ...], flags: bytes, at: int, text: str) -> tuple[bytes, bytes, bytes]:
         """Return the text before a new run, of it, and after it."""
@@ -199,20 +216,6 @@ class PackedRuns(NamedTuple):
             place = head[0] - ITEM_ID_SIZE * sum(flag >= _ITEM for flag in flags[at:])
             item = data[place : place + ITEM_ID_SIZE]
         return text if isinstance(text, str) else text.decode(), item
-
-
-def _places(data: bytes, wanted: bytes, begin: int, count: int) -> Iterator[int]:
-    """Yield the indexes of a number in a column."""
-    width = len(wanted)
-    if not width:
-        yield from range(count)
-        return
-    place = data.find(wanted, begin, begin + count * width)
-    while place >= 0:
-        at, rest = divmod(place - begin, width)
-        if not rest:
-            yield at
-        place = data.find(wanted, place + 1, begin + count * width)
 
 
 def _children(data: bytes, head: tuple[int, ...], at: int, left: bool) -> tuple[int, int, int]:
@@ -330,7 +333,9 @@ class RunColumns:
         text_at = _HEAD.size + sum(map(len, parts))
         parts.append("".join(self.texts).encode("utf-8", "surrogatepass"))
         counts = (len(self.starts), len(self.child_writers), len(self.items))
-        return PackedRuns(b"".join((_HEAD.pack(text_at, *counts, *widths, *leasts), *parts)), self.objects or None)
+        data = b"".join((_HEAD.pack(text_at, *counts, *widths, *leasts), *parts))
+        places = sorted(self.objects)
+        return PackedRuns(data, bytes(places), tuple([self.objects[place] for place in places]))
 
 
 def _packed(numbers: list[int]) -> tuple[int, int, bytes]:
@@ -422,5 +427,5 @@ def unpack(packed: PackedRuns, writers: Sequence[Writer], *, in_tree: bool = Tru
         if flag & _TEXT:
             columns.texts.append(text[position : position + length])
             position += length
-    columns.objects = packed.objects or {}
+    columns.objects = dict(zip(packed.places, packed.objects, strict=True))
     return columns.runs(writers, in_tree=in_tree)

@@ -7,7 +7,6 @@ character of a deleted one is a hole. So a deletion splits nothing, and costs ab
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from antiphon.model.text.siblings import Child, Siblings
 if TYPE_CHECKING:
     from antiphon.model.text.leaves import Leaf
     from antiphon.model.text.packed_run import AnyRun
+    from antiphon.model.text.waiting import Waiters, Waiting
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
@@ -165,8 +165,8 @@ class Writer:
         self.runs = _NO_RUNS
         self.doomed: ClockRanges = clock_ranges.NONE  # clocks above the floor that are deleted already
         self.gone: ClockRanges = clock_ranges.NONE  # clocks below the floor, of many runs, that are known to be deleted
-        self.waiting = _NOTHING_WAITS  # insertions that wait for an element of this writer, by its clock
-        self.units = _NO_UNITS  # insertions of this writer that wait, by clock
+        self.waiting: Waiters | None = None  # names of the insertions that wait for elements of this writer
+        self.units: Waiting | None = None  # insertions of this writer that wait
 
     def find(self, clock: int) -> tuple[Run, int] | None:
         """Return the run that holds an element, and the index of the element in it."""
@@ -232,27 +232,6 @@ class Writer:
             if self.doomed:
                 self.doomed = clock_ranges.since(self.doomed, floor)
 
-    def keep_waiting(self, unit: Unit) -> None:
-        """Store an insertion of this writer, which waits for an element that is not here."""
-        above = unit.above
-        assert above is not None
-        if not above.waiting:
-            above.waiting = {}
-        above.waiting.setdefault(unit.above_clock, []).append(unit)
-        if not self.units:
-            self.units = []
-        self.units.insert(bisect_left(self.units, unit.start, key=unit_start), unit)
-
-
-def low_of(bounds: tuple[int, int]) -> int:
-    """Return the start of a range."""
-    return bounds[0]
-
-
-def high_of(bounds: tuple[int, int]) -> int:
-    """Return the end of a range."""
-    return bounds[1]
-
 
 class Unit:
     """One insertion: a chain of elements, in pieces that are shown (text) or deleted (None)."""
@@ -302,12 +281,5 @@ class Unit:
         return [(self.length, "".join([HOLE * count if text is None else text for count, text in self.pieces]))]
 
 
-def unit_start(unit: Unit) -> int:
-    """Return the first clock of an insertion."""
-    return unit.start
-
-
 # Nobody changes these: whoever has something to store replaces them.
 _NO_RUNS = ClockOrder()
-_NO_UNITS: list[Unit] = []
-_NOTHING_WAITS: dict[int, list[Unit]] = {}

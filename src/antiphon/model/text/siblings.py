@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from antiphon.model.text.clock_order import Clocks, compact
+from antiphon.model.text.clock_order import Clocks, compact, with_number
 
 Child = tuple[bytes, int]  # the feed of a run, and the clock of its first element
 FEW_MAX = 16
@@ -43,10 +43,7 @@ class ManySiblings:
             at += clock > blocks[at][-1]
             block = blocks[at]
         place = bisect_left(block, clock)
-        try:
-            block.insert(place, clock)
-        except OverflowError:
-            blocks[at] = [*block[:place], clock, *block[place:]]
+        blocks[at] = with_number(block, place, clock)
 
     def first(self) -> Child:
         """Return the first child."""

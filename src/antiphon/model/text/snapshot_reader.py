@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from google.protobuf.message import DecodeError
 
@@ -12,19 +12,43 @@ from antiphon.model.text.clock_ranges import with_range
 from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_value
 from antiphon.model.text.kept_marks import KeptMark
 from antiphon.model.text.marks import TextState
-from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
+from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Writer
 from antiphon.model.text.snapshot_columns import LAMPORT_MAX, WriterColumns, check
 from antiphon.model.text.snapshot_tree import build
 from antiphon.model.text.snapshot_writer import encode
+from antiphon.model.text.waiting import read_row
 from antiphon.model.value import value_bytes
 
 
 def decode(data: bytes) -> TextState:
     """Read a canonical snapshot, or raise `BadEncoding`."""
+    proto = _parse(data)
+    count = len(proto.writers)
+    named = all(max(row.writer, row.parent_writer) < count for row in proto.waiting)
+    check(named, "a waiting insertion that names no writer")
+    state = _read(proto, ((row.writer, row.lamport << OFFSET_BITS | row.offset) for row in proto.waiting))
+    _read_waiting(state, proto.waiting)
+    if encode(state) != data:
+        raise BadEncoding("text snapshot: not the canonical bytes of its state")
+    return state
+
+
+def without_waiting(state: TextState) -> TextState:
+    """Return a copy of a text without the insertions that wait, but with room for each."""
+    proto = _parse(encode(state, waiting=False))
+    units = [state.writers[row.feed].units for row in proto.writers]
+    return _read(proto, ((at, start) for at, found in enumerate(units) if found for start in found.starts()))
+
+
+def _parse(data: bytes) -> text_pb2.TextSnapshot:
     try:
-        proto = text_pb2.TextSnapshot.FromString(data)
+        return text_pb2.TextSnapshot.FromString(data)
     except DecodeError:
         raise BadEncoding("text snapshot: no protobuf") from None
+
+
+def _read(proto: text_pb2.TextSnapshot, starts: Iterable[tuple[int, int]]) -> TextState:
+    """Read all but insertions that wait. Of those, the places of writers and the first clocks are given."""
     state = TextState()
     for row in proto.writers:
         if len(row.feed) != 32 or row.feed in state.writers:
@@ -33,19 +57,14 @@ def decode(data: bytes) -> TextState:
         state.writer(row.feed).floor = row.floor_lamport << OFFSET_BITS | row.floor_offset
     writers = list(state.writers.values())
     columns = [_columns(row, writer) for row, writer in zip(proto.writers, writers, strict=True)]
-    units = [_unit(waiting, writers) for waiting in proto.waiting]
-    for waiting, unit in zip(proto.waiting, units, strict=True):
-        column = columns[waiting.writer]
+    for at, start in starts:
+        column = columns[at]
         if column is not None:
-            column.cut_for_unit(unit.start)
+            column.cut_for_unit(start)
     build(state, columns)
     for row, writer in zip(proto.writers, writers, strict=True):
         _read_doomed(row, writer)
-    _read_waiting(state, units)
-    state.orphans = len(units)
     _read_marks(state, proto, writers)
-    if encode(state) != data:
-        raise BadEncoding("text snapshot: not the canonical bytes of its state")
     return state
 
 
@@ -69,16 +88,28 @@ def _read_doomed(row: text_pb2.TextWriter, writer: Writer) -> None:
         floor = last + 2  # adjacent ranges would be one
 
 
-def _read_waiting(state: TextState, units: Sequence[Unit]) -> None:
-    for unit in units:
-        assert unit.above is not None
-        writer, end = unit.writer, unit.start + unit.length
+def _read_waiting(state: TextState, rows: Iterable[text_pb2.TextWaiting]) -> None:
+    """Read the insertions that wait. Encoding them again checks the rest of their form."""
+    writers = list(state.writers.values())
+    ends: dict[Writer, int] = {}
+    for row in rows:
+        check(not (row.item and row.text), "a waiting insertion that holds both text and item")
+        check(max(row.offset, row.parent_offset) <= OFFSET_MAX, "a waiting insertion that is nowhere")
+        length, text = sum(row.shown), EMBED if row.item else row.text
+        fits = 0 < length <= OFFSET_MAX + 1 - row.offset and len(text) == sum(row.shown[::2])
+        check(fits, "a waiting insertion that is not as long as its text")
+        unit = read_row(row, writers.__getitem__)
+        writer, above, end = unit.writer, unit.above, unit.start + unit.length
+        assert above is not None
         check(end <= writer.floor, "a waiting insertion above its writer's floor")
-        check(not writer.units or writer.units[-1].start + writer.units[-1].length <= unit.start, "two of one clock")
+        seen = unit.above_clock < unit.start if above is writer else row.parent_lamport < row.lamport
+        check(seen, "a waiting insertion names what it cannot have seen")
+        check(ends.get(writer, 0) <= unit.start, "two of one clock")
+        ends[writer] = end
         run = writer.runs.at(end - 1)
         check(run is None or run.end < unit.start, "an element that waits and does not")
-        writer.keep_waiting(unit)
-        check(unit.above.find(unit.above_clock) is None, "an insertion that waits for an element that is present")
+        check(above.find(unit.above_clock) is None, "an insertion that waits for an element that is present")
+        state.keep_waiting(unit)
         state.leaves.tidy()
 
 
@@ -101,33 +132,6 @@ def _read_marks(state: TextState, proto: text_pb2.TextSnapshot, writers: Sequenc
             except InvalidInput as error:
                 raise BadEncoding(f"text snapshot: {error}") from None
         state.marks.add(KeptMark((row.lamport, writer.feed, row.seq, row.nth), Mark(row.name, value, start, end)))
-
-
-def _unit(proto: text_pb2.TextWaiting, writers: Sequence[Writer]) -> Unit:
-    """Read a waiting insertion. Encoding it again checks the rest of its form."""
-    if max(proto.writer, proto.parent_writer) >= len(writers) or (bool(proto.item) and proto.text):
-        raise BadEncoding("text snapshot: a waiting insertion that names no writer, or holds both text and item")
-    start = proto.lamport << OFFSET_BITS | proto.offset
-    parent = proto.parent_lamport << OFFSET_BITS | proto.parent_offset
-    writer, above = writers[proto.writer], writers[proto.parent_writer]
-    if max(proto.offset, proto.parent_offset) > OFFSET_MAX or start >= writer.floor:
-        raise BadEncoding("text snapshot: a waiting insertion above its writer's floor")
-    if not (parent < start if above is writer else proto.parent_lamport < proto.lamport):
-        raise BadEncoding("text snapshot: a waiting insertion names what it cannot have seen")
-    text = EMBED if proto.item else proto.text
-    length = sum(proto.shown)
-    if not 0 < length <= OFFSET_MAX + 1 - proto.offset or len(text) != sum(proto.shown[::2]):
-        raise BadEncoding("text snapshot: a waiting insertion that is not as long as its text")
-    unit = Unit(writer, start, length, None, None)
-    unit.above, unit.above_clock, unit.left = above, parent, proto.left
-    unit.item = proto.item or None
-    unit.pieces = []
-    at = 0
-    for nth, count in enumerate(proto.shown):
-        if count:
-            unit.pieces.append((count, None if nth % 2 else text[at : at + count]))
-            at += 0 if nth % 2 else count
-    return unit
 
 
 def _anchor(proto: text_pb2.TextAnchor, writers: Sequence[Writer]) -> Anchor:

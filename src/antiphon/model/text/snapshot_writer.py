@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import accumulate, pairwise
 
 from antiphon.core.v1 import text_pb2
@@ -17,53 +18,32 @@ from antiphon.model.text import snapshot_marks
 from antiphon.model.text.clock_order import compact
 from antiphon.model.text.clock_ranges import pairs
 from antiphon.model.text.marks import TextState
-from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Unit, Writer
+from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Writer
 from antiphon.model.text.snapshot_cell import Cell, Open, Step, Turns
 from antiphon.model.wire import field, number_at, number_field, tags, varint
 
 TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
-_ROWS_MAX = 1024  # waiting insertions that are encoded at once
 _SNAPSHOT, _WRITER = tags("TextSnapshot", "TextWriter")
 _PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
 
-def encode(state: TextState) -> bytes:
-    """Encode the canonical snapshot."""
+def encode(state: TextState, *, waiting: bool = True) -> bytes:
+    """Encode the canonical snapshot, perhaps without the insertions that wait."""
     writers = _listed(state)
     at = {writer.feed: place for place, writer in enumerate(writers)}
-    listed = list(at), sum(writer.runs.shifts for writer in writers)
-    if state.listed != listed:
-        state.listed = listed  # cells that refer to other writers refer to this very object
+    feeds, shifts = list(at), sum(writer.runs.shifts for writer in writers)
+    if state.listed != (feeds, shifts):  # cells and rows that name other writers refer to these very objects
+        state.listed = (state.listed[0] if state.listed[0] == feeds else feeds), shifts
     ordinals = _OrdinalsOfAll()
-    columns = (_Columns(writer, at, ordinals, state.listed) for writer in writers)
-    parts = [field(_SNAPSHOT.writers, column.encoded()) for column in columns]
-    units = [unit for writer in writers for unit in writer.units]
-    parts += (_waiting(units[first : first + _ROWS_MAX], at) for first in range(0, len(units), _ROWS_MAX))
+    out = BytesIO()  # whose bytes are not copied in the end
+    for writer in writers:
+        out.write(field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded()))
+    for writer in writers if waiting else ():
+        if writer.units:
+            out.writelines(writer.units.rows(state.listed[0], at))
     if state.marks:
-        parts += snapshot_marks.encoded(state.marks, at)
-    return b"".join(parts)
-
-
-def _waiting(units: Iterable[Unit], at: dict[bytes, int]) -> bytes:
-    proto = text_pb2.TextSnapshot()
-    for unit in units:
-        assert unit.above is not None
-        turns = _Turns()
-        for count, text in unit.pieces:
-            turns.add([count], text is not None)
-        proto.waiting.add(
-            writer=at[unit.writer.feed],
-            lamport=unit.start >> OFFSET_BITS,
-            offset=unit.start & OFFSET_MAX,
-            parent_writer=at[unit.above.feed],
-            parent_lamport=unit.above_clock >> OFFSET_BITS,
-            parent_offset=unit.above_clock & OFFSET_MAX,
-            left=unit.left,
-            shown=turns.counts if turns.first else [0, *turns.counts],
-            text="" if unit.item else "".join(text for _, text in unit.pieces if text is not None),
-            item=unit.item or b"",
-        )
-    return proto.SerializeToString(deterministic=True)
+        out.writelines(snapshot_marks.encoded(state.marks, at))
+    return out.getvalue()
 
 
 def _listed(state: TextState) -> list[Writer]:

@@ -1,0 +1,302 @@
+"""Insertions that wait for elements which are not here: as rows of a snapshot, and by the clocks of those elements.
+
+A hostile writer makes one with 12 bytes, so none is an object while it waits. Rows are in blocks, by clock, and
+compressed in full ones. Writers in a row are numbers: those of the text, or places in the list of feeds of its last
+snapshot. So most blocks of the next snapshot are there as they are.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.core.v1 import text_pb2
+from antiphon.model.text.clock_order import Clocks, compact, with_number
+from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
+from antiphon.model.wire import field, number_at, tags
+
+if TYPE_CHECKING:
+    from antiphon.model.text.leaves import Leaves
+
+ROWS_MAX = 64  # rows in a block
+SIZE_MAX = 1 << 16  # bytes in a block, unless it has one row
+NAMES_MAX = 512  # names in a block
+(_SNAPSHOT,) = tags("TextSnapshot")
+
+
+def read_row(row: text_pb2.TextWaiting, writer_at: Callable[[int], Writer]) -> Unit:
+    """Return an insertion from its row."""
+    start = row.lamport << OFFSET_BITS | row.offset
+    shown = list(row.shown)
+    unit = Unit(writer_at(row.writer), start, sum(shown), None, row.item or None)
+    unit.above, unit.above_clock = writer_at(row.parent_writer), row.parent_lamport << OFFSET_BITS | row.parent_offset
+    unit.left, unit.item = row.left, row.item or None
+    text, at = EMBED if row.item else row.text, 0
+    unit.pieces = []
+    for nth, count in enumerate(shown):
+        if count:
+            unit.pieces.append((count, None if nth % 2 else text[at : at + count]))
+            at += 0 if nth % 2 else count
+    return unit
+
+
+def _row(unit: Unit) -> bytes:
+    """Return the row of an insertion, with the numbers that writers have in their text."""
+    assert unit.above is not None
+    shown = [0]
+    for count, text in unit.pieces:
+        if (text is None) is (len(shown) % 2 == 0):
+            shown[-1] += count
+        else:
+            shown.append(count)
+    row = text_pb2.TextWaiting(
+        writer=unit.writer.number,
+        lamport=unit.start >> OFFSET_BITS,
+        offset=unit.start & OFFSET_MAX,
+        parent_writer=unit.above.number,
+        parent_lamport=unit.above_clock >> OFFSET_BITS,
+        parent_offset=unit.above_clock & OFFSET_MAX,
+        left=unit.left,
+        shown=shown,
+        text="" if unit.item else "".join([text for _, text in unit.pieces if text is not None]),
+        item=unit.item or b"",
+    )
+    return field(_SNAPSHOT.waiting, row.SerializeToString())
+
+
+class _Block:
+    """Rows, and the clocks at which their insertions begin. If writers are places of feeds, `feeds` has those."""
+
+    __slots__ = ("_data", "_is_sealed", "feeds", "starts")
+
+    def __init__(self, rows: bytes, starts: Clocks, feeds: Sequence[bytes] | None) -> None:
+        self.rows = rows
+        self.starts = starts
+        self.feeds = feeds
+
+    @property
+    def rows(self) -> bytes:
+        """The rows."""
+        return zlib.decompress(self._data) if self._is_sealed else self._data
+
+    @rows.setter
+    def rows(self, rows: bytes) -> None:
+        self._data, self._is_sealed = rows, False
+
+    def seal(self) -> None:
+        """Compress the rows: they will probably not change soon."""
+        if not self._is_sealed:
+            self._data, self._is_sealed = zlib.compress(self._data, 1), True
+
+    def bounds(self, nth: int) -> tuple[int, int]:
+        """Return where a row begins and ends."""
+        rows, begin, end = self.rows, 0, 0
+        for _ in range(nth + 1):
+            begin = end
+            size, end = number_at(rows, begin + 1, len(rows))
+            end += size
+        return begin, end
+
+    def unit(self, nth: int, leaves: Leaves) -> Unit:
+        """Return an insertion."""
+        begin, end = self.bounds(nth)
+        (row,) = text_pb2.TextSnapshot.FromString(self.rows[begin:end]).waiting
+        return read_row(row, self._writers(leaves))
+
+    def units(self, leaves: Leaves) -> list[Unit]:
+        """Return all insertions."""
+        writer_at = self._writers(leaves)
+        return [read_row(row, writer_at) for row in text_pb2.TextSnapshot.FromString(self.rows).waiting]
+
+    def _writers(self, leaves: Leaves) -> Callable[[int], Writer]:
+        feeds = self.feeds
+        return leaves.writers.__getitem__ if feeds is None else lambda place: leaves.by_feed[feeds[place]]
+
+    def renumber(self, number_of: Callable[[Writer], int], leaves: Leaves, feeds: Sequence[bytes] | None) -> None:
+        """Give the writers other numbers: places in a list of feeds, or those of the text."""
+        proto, writer_at = text_pb2.TextSnapshot.FromString(self.rows), self._writers(leaves)
+        for row in proto.waiting:
+            row.writer, row.parent_writer = number_of(writer_at(row.writer)), number_of(writer_at(row.parent_writer))
+        self.rows, self.feeds = proto.SerializeToString(deterministic=True), feeds
+
+
+class Waiting:
+    """The insertions of one writer that wait, by clock."""
+
+    __slots__ = ("_blocks", "_leaves")
+
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
+        self._blocks: list[_Block] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def __iter__(self) -> Iterator[Unit]:
+        for block in self._blocks:
+            yield from block.units(self._leaves)
+
+    def starts(self) -> Iterator[int]:
+        """Yield the first clocks."""
+        for block in self._blocks:
+            yield from block.starts
+
+    def _locate(self, clock: int) -> tuple[int, int]:
+        block = max(bisect_right(self._blocks, clock, key=_first_start) - 1, 0)
+        return block, bisect_right(self._blocks[block].starts, clock) - 1 if self._blocks else -1
+
+    def add(self, unit: Unit) -> None:
+        """Add an insertion."""
+        row = _row(unit)
+        if not self._blocks:
+            self._blocks.append(_Block(row, compact([unit.start]), None))
+            return
+        nth, at = self._locate(unit.start)
+        block = self._own(nth)
+        size, count = len(block.rows) + len(row), len(block.starts)
+        is_last = nth == len(self._blocks) - 1 and at == count - 1
+        if is_last and (count == ROWS_MAX or size > SIZE_MAX):
+            block.seal()
+            self._blocks.append(_Block(row, compact([unit.start]), None))
+            return
+        begin = len(block.rows) if at == count - 1 else block.bounds(at + 1)[0]
+        block.rows = block.rows[:begin] + row + block.rows[begin:]
+        block.starts = with_number(block.starts, at + 1, unit.start)
+        if count == ROWS_MAX or size > SIZE_MAX:
+            half = (count + 1) // 2
+            begin = block.bounds(half)[0]
+            self._blocks.insert(nth + 1, _Block(block.rows[begin:], block.starts[half:], None))
+            block.rows, block.starts = block.rows[:begin], block.starts[:half]
+
+    def pop(self, start: int) -> Unit:
+        """Remove and return the insertion that begins at a clock."""
+        nth, at = self._locate(start)
+        block = self._own(nth)
+        unit = block.unit(at, self._leaves)
+        self._cut(nth, at)
+        return unit
+
+    def _cut(self, nth: int, at: int, row: bytes = b"") -> None:
+        """Put a row in the place of another one; without one, remove that."""
+        block = self._blocks[nth]
+        begin, end = block.bounds(at)
+        block.rows = block.rows[:begin] + row + block.rows[end:]
+        if not row:
+            del block.starts[at]
+        if not block.rows:
+            del self._blocks[nth]
+
+    def _own(self, nth: int) -> _Block:
+        """Return a block to be changed: its writers have the numbers of the text."""
+        block = self._blocks[nth]
+        if block.feeds is not None:
+            block.renumber(_number, self._leaves, None)
+        return block
+
+    def hide(self, ranges: Sequence[tuple[int, int]]) -> int:
+        """Delete the elements in ascending ranges of clocks; return the number of insertions between them."""
+        first, visited = ranges[0][0], 0
+        for nth in range(self._locate(first)[0], len(self._blocks)):
+            block = self._blocks[nth]
+            if block.starts[0] > ranges[-1][1]:
+                break
+            low = max(bisect_right(block.starts, first) - 1, 0)
+            high = bisect_right(block.starts, ranges[-1][1])
+            visited += high - low
+            for at in range(low, high):
+                start = block.starts[at]
+                begin = bisect_left(ranges, start, key=_end)
+                if begin == len(ranges) or (at + 1 < len(block.starts) and ranges[begin][0] >= block.starts[at + 1]):
+                    continue
+                unit = block.unit(at, self._leaves)
+                end = bisect_right(ranges, start + unit.length - 1, key=_begin)
+                if begin < end:
+                    unit.hide(ranges[begin:end])
+                    self._own(nth)
+                    self._cut(nth, at, _row(unit))
+        return visited
+
+    def rows(self, feeds: Sequence[bytes], at: dict[bytes, int]) -> Iterator[bytes]:
+        """Yield the rows of a snapshot, block by block, with the places of feeds in a list."""
+
+        def place(writer: Writer) -> int:
+            return at[writer.feed]
+
+        for nth, block in enumerate(self._blocks):
+            found = block
+            if block.feeds is not feeds:
+                if nth == len(self._blocks) - 1:  # it may soon have more
+                    found = _Block(block.rows, block.starts, block.feeds)
+                found.renumber(place, self._leaves, feeds)
+            rows = found.rows
+            if nth < len(self._blocks) - 1:
+                found.seal()
+            yield rows
+
+
+class Waiters:
+    """The names of the insertions that wait for elements of one writer: by the clocks of those."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self) -> None:
+        self._blocks: list[list[Clocks]] = []  # clocks; numbers of the writers that wait; their clocks
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def add(self, unit: Unit) -> None:
+        """Add an insertion."""
+        name = (unit.above_clock, unit.writer.number, unit.start)
+        if not self._blocks:
+            self._blocks.append([compact([number]) for number in name])
+            return
+        nth = max(bisect_right(self._blocks, name[0], key=_first) - 1, 0)
+        block = self._blocks[nth]
+        at = bisect_right(block[0], name[0])
+        if at == NAMES_MAX and nth == len(self._blocks) - 1:
+            self._blocks.append([compact([number]) for number in name])
+            return
+        block[:] = [with_number(column, at, number) for column, number in zip(block, name, strict=True)]
+        if len(block[0]) > NAMES_MAX:
+            half = NAMES_MAX // 2
+            self._blocks.insert(nth + 1, [column[half:] for column in block])
+            block[:] = [column[:half] for column in block]
+
+    def pop(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Remove the insertions that wait for clocks from one to another; return their writers' numbers and clocks."""
+        found: list[tuple[int, int]] = []
+        nth = max(bisect_left(self._blocks, first, key=_first) - 1, 0)
+        while nth < len(self._blocks) and self._blocks[nth][0][0] <= last:
+            block = self._blocks[nth]
+            low, high = bisect_left(block[0], first), bisect_right(block[0], last)
+            found += zip(block[1][low:high], block[2][low:high], strict=True)
+            for column in block:
+                del column[low:high]
+            if block[0]:
+                nth += 1
+            else:
+                del self._blocks[nth]
+        return found
+
+
+def _first_start(block: _Block) -> int:
+    return block.starts[0]
+
+
+def _first(block: list[Clocks]) -> int:
+    return block[0][0]
+
+
+def _number(writer: Writer) -> int:
+    return writer.number
+
+
+def _begin(bounds: tuple[int, int]) -> int:
+    return bounds[0]
+
+
+def _end(bounds: tuple[int, int]) -> int:
+    return bounds[1]
