@@ -17,7 +17,7 @@ from antiphon.core.errors import BadEncoding
 from antiphon.core.sightings import Sightings
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.barren_acts import KEY_SIZE, Seqs
+from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, Seqs
 from antiphon.halo.credentials.claims import (
     Claim,
     Erasure,
@@ -295,7 +295,9 @@ class ActColumns:
         """Return the entries about a feed in the lists of acts that say this: the rows of the acts, and the numbers."""
         if (feed, says) not in self._listings:
             at = self._place_of(feed)
-            entries = self.listed[self.listed[:, 1] == at] if at is not None else self.listed[:0]
+            if at is None:
+                return NO_SEQS, NO_SEQS
+            entries = self.listed[self.listed[:, 1] == at]
             entries = entries[self._kinds[self.numbers[entries[:, 0], 4]] == says]
             self._listings[feed, says] = entries[:, 0], entries[:, 2]
         return self._listings[feed, says]

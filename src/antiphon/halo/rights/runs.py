@@ -183,14 +183,15 @@ class NarrowingIndex:
     def __init__(self) -> None:
         self._runs: dict[bytes, dict[NarrowingKey, NarrowingRun]] = {}
         self._own: set[bytes] = set()  # subjects whose runs are shared with no copy
-        self._kept: dict[bytes, tuple[KeptActs, int]] = {}  # by feed: columns, of which the first rows count
-        self._taken: dict[tuple[bytes, bytes], int] = {}  # by subject and feed: rows of those that are in runs
+        self._kept: list[tuple[KeptActs, int, int]] = []  # columns, of which the rows in [low, high) count
+        self._counts: dict[bytes, int] = {}  # by feed: the first rows that count
+        self._taken: dict[bytes, int] = {}  # by subject: how many of these ranges are in runs
 
     def copy(self) -> NarrowingIndex:
         """Return an index of its own. Both copy the runs of a subject when they add to them."""
         made = NarrowingIndex()
         made._runs, self._own = dict(self._runs), set()
-        made._kept, made._taken = dict(self._kept), dict(self._taken)
+        made._kept, made._counts, made._taken = list(self._kept), dict(self._counts), dict(self._taken)
         return made
 
     def __bool__(self) -> bool:
@@ -198,9 +199,10 @@ class NarrowingIndex:
 
     def keep(self, kept: KeptActs, start: int, stop: int) -> bool:
         """Take narrowings of a feed in [start, stop) that are kept as columns. False if there are none."""
-        count = kept.says(NARROWING, start, stop)
-        if count:
-            self._kept[kept.feed] = kept, count
+        count, before = kept.says(NARROWING, start, stop), self._counts.get(kept.feed, 0)
+        if count > before:
+            self._kept.append((kept, before, count))
+            self._counts[kept.feed] = count
         return count > 0
 
     def add(self, act: Act, *, by_writer: bool) -> None:
@@ -217,12 +219,12 @@ class NarrowingIndex:
 
     def runs(self, subject: bytes) -> Iterable[NarrowingRun]:
         """Return the narrowings of a subject."""
-        for feed, (kept, count) in self._kept.items():
-            taken = self._taken.get((subject, feed), 0)
-            if taken < count:
-                self._taken[subject, feed] = count
-                for key, places in kept.about(subject, taken, count).items():
-                    self._own_runs(subject).setdefault(key, Run(key, feed)).keep(kept, places)
+        taken = self._taken.get(subject, 0)
+        if taken < len(self._kept):
+            self._taken[subject] = len(self._kept)
+            for kept, low, high in self._kept[taken:]:
+                for key, places in kept.about(subject, low, high).items():
+                    self._own_runs(subject).setdefault(key, Run(key, kept.feed)).keep(kept, places)
         found = self._runs.get(subject)
         return () if found is None else found.values()
 
