@@ -20,6 +20,7 @@ ENCODING = frozenset(
         "object/mutation_codec",
         "object/register",
         "object/snapshot_codec",
+        "text/absent_feeds",
         "text/codec",
         "text/model",
         "text/snapshot_columns",

@@ -74,7 +74,7 @@ def test_rows_are_the_insertions_that_were_put_in(chance: random.Random, steps: 
             else:
                 feeds = chance.choice([feeds, [BOB, ALICE], [ALICE, BOB]])
                 at = {feed: place for place, feed in enumerate(feeds)}
-                proto = text_pb2.TextSnapshot.FromString(b"".join(rows.rows(feeds, at)))
+                proto = text_pb2.TextSnapshot.FromString(b"".join(rows.rows(dict(enumerate(feeds)), at)))
                 assert [(feeds[row.writer], row.lamport) for row in proto.waiting] == [
                     (ALICE, start // LAMPORT) for start in sorted(known)
                 ]

@@ -11,6 +11,7 @@ leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile
 packed_run       one run of a packed leaf, read and changed without the others
 packed_runs      the runs of a leaf as bytes
 clock_order      `ClockOrder`: the runs of one writer by clock
+absent_feeds     deletions of elements of feeds that have none here, as rows of a snapshot
 clock_ranges     ranges of clocks, as those of deletions, in an array
 runs             runs of elements, in which a sequence is stored
 siblings         the children of an element, by name

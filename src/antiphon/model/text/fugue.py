@@ -12,6 +12,8 @@ from itertools import takewhile
 from sys import intern
 
 from antiphon.core.errors import InvalidInput
+from antiphon.model.text.absent_feeds import RANGES_MAX, AbsentFeeds
+from antiphon.model.text.clock_ranges import ClockRanges, with_range
 from antiphon.model.text.edges import end_of, hang_outside
 from antiphon.model.text.leaves import LEAF_MAX, Leaf, Leaves, next_to
 from antiphon.model.text.packed_run import AnyRun
@@ -30,15 +32,17 @@ from antiphon.model.text.waiting import Waiters, Waiting
 
 BURIED_MIN = 16  # runs that a range of a deletion visits; a range that visits as many is not visited again
 _NOBODY = Writer(b"")
+_NOTHING_ABSENT = AbsentFeeds()  # nobody changes it
 
 
 class Sequence:
     """Writers, and their runs in the order of the document, after a root that is no element."""
 
-    __slots__ = ("cursor", "cursor_start", "head", "leaves", "length", "orphans", "root", "writers")
+    __slots__ = ("absent", "cursor", "cursor_start", "head", "leaves", "length", "orphans", "root", "writers")
 
     def __init__(self) -> None:
         self.writers: dict[bytes, Writer] = {}
+        self.absent = _NOTHING_ABSENT
         self.root = Run(_NOBODY, -1, 0, None, None, None, 0, False)
         self.leaves = Leaves(_NOBODY, self.writers)
         self.head = self.root.leaf = Leaf(self.leaves)
@@ -54,6 +58,7 @@ class Sequence:
         if writer is None:
             writer = self.writers[feed] = Writer(feed)
             self.leaves.add_writer(writer)
+            writer.doomed = self.absent.take(feed)
         return writer
 
     def run(self, name: Child) -> Run:
@@ -271,6 +276,23 @@ class Sequence:
         return right
 
     # -- deletion
+
+    def delete_of(self, feed: bytes, ranges: Ranges[tuple[int, int]], *, own: bool) -> None:
+        """Delete elements of a feed, which need not be here."""
+        if not own and feed not in self.writers:
+            known = self.absent.get(feed)
+            if len(known) // 2 + len(ranges) <= RANGES_MAX:
+                for first, last in ranges:
+                    known = with_range(known, first, last)
+                self.delete_absent(feed, known)
+                return
+        self.delete(self.writer(feed), ranges, own=own)
+
+    def delete_absent(self, feed: bytes, ranges: ClockRanges) -> None:
+        """Set what is deleted of a feed that has no writer here."""
+        if self.absent is _NOTHING_ABSENT:
+            self.absent = AbsentFeeds()
+        self.absent.put(feed, ranges)
 
     def delete(self, writer: Writer, ranges: Ranges[tuple[int, int]], *, own: bool) -> None:
         """Delete a writer's elements in ascending ranges of clocks, including those that have not arrived."""

@@ -18,6 +18,7 @@ from antiphon.model.text.kept_marks import KeptMark, KeptMarks, Key
 from antiphon.model.text.leaves import Leaf
 from antiphon.model.text.runs import HOLE
 
+_NO_MARKS = KeptMarks()  # nobody changes it
 SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
 
 
@@ -40,11 +41,11 @@ class TextState(Sequence):
 
     def __init__(self) -> None:
         super().__init__()
-        self.marks = KeptMarks()
+        self.marks = _NO_MARKS
         self.copy: TextState | None = None  # in which insertions that wait have a place: see `orphans`
         self.missing: dict[bytes, int] = {}  # in such a copy, by feed: the greatest clock of a missing element
         self.copies: dict[bytes, Copies] = {}
-        self.listed: tuple[list[bytes], int] = ([], 0)  # the writers of the last snapshot, and shifts of their elements
+        self.listed: tuple[dict[int, bytes], int] = ({}, 0)  # writers by place in the last snapshot; shifts
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
         """Record the copies that a feed's undo made, so that undoing the original insertion deletes them too.
@@ -63,7 +64,13 @@ class TextState(Sequence):
 
     def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
         """Add a mark, the `nth` of its message, unless a later one has the same name and anchors."""
-        self.marks.add(KeptMark((stamp.lamport, stamp.feed, stamp.seq, nth), mark))
+        self.keep_mark(KeptMark((stamp.lamport, stamp.feed, stamp.seq, nth), mark))
+
+    def keep_mark(self, kept: KeptMark) -> None:
+        """Add a mark with its key."""
+        if self.marks is _NO_MARKS:
+            self.marks = KeptMarks()
+        self.marks.add(kept)
 
 
 class Places:

@@ -83,8 +83,7 @@ class TextModel(Model[TextState]):
         writer = state.writer(stamp.feed)
         if not void:
             for feed, deletes in groupby(ops.deletes, key=lambda delete: delete.feed):
-                target = state.writer(feed)
-                state.delete(target, [(first, last) for _, first, last in deletes], own=feed == stamp.feed)
+                state.delete_of(feed, [(first, last) for _, first, last in deletes], own=feed == stamp.feed)
         for insert in ops.inserts:
             unit = Unit(writer, insert.start, len(insert.text), None if void else insert.text, insert.item)
             unit.above = state.writer(insert.feed) if insert.feed else None

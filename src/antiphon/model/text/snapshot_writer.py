@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text import snapshot_marks
+from antiphon.model.text.absent_feeds import numbers_of
 from antiphon.model.text.clock_order import compact
-from antiphon.model.text.clock_ranges import pairs
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.runs import HOLE, LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Writer
 from antiphon.model.text.snapshot_cell import Cell, Open, Step, Turns
@@ -29,15 +29,18 @@ _PARTS = re.compile(f"{HOLE}+|[^{HOLE}]+").findall
 
 def encode(state: TextState, *, waiting: bool = True) -> bytes:
     """Encode the canonical snapshot, perhaps without the insertions that wait."""
-    writers = _listed(state)
-    at = {writer.feed: place for place, writer in enumerate(writers)}
-    feeds, shifts = list(at), sum(writer.runs.shifts for writer in writers)
-    if state.listed != (feeds, shifts):  # cells and rows that name other writers refer to these very objects
-        state.listed = (state.listed[0] if state.listed[0] == feeds else feeds), shifts
-    ordinals = _OrdinalsOfAll()
+    feeds = _listed(state)
+    at: dict[bytes, int] = {}
+    others = 0
+    for feed, (_, before, is_absent) in zip(feeds, state.absent.between(feeds), strict=False):
+        at[feed] = before + others
+        others += not is_absent
+    writers = [state.writers[feed] for feed in feeds if feed in state.writers]
+    places, shifts = {at[writer.feed]: writer.feed for writer in writers}, sum(writer.runs.shifts for writer in writers)
+    if state.listed != (places, shifts):  # cells and rows that name other writers refer to these very objects
+        state.listed = (state.listed[0] if state.listed[0] == places else places), shifts
     out = BytesIO()  # whose bytes are not copied in the end
-    for writer in writers:
-        out.write(field(_SNAPSHOT.writers, _Columns(writer, at, ordinals, state.listed).encoded()))
+    out.writelines(_rows(state, feeds, at))
     for writer in writers if waiting else ():
         if writer.units:
             out.writelines(writer.units.rows(state.listed[0], at))
@@ -46,12 +49,24 @@ def encode(state: TextState, *, waiting: bool = True) -> bytes:
     return out.getvalue()
 
 
-def _listed(state: TextState) -> list[Writer]:
-    """Return the writers that a snapshot names, by feed: those with messages, and those that stored parts refer to."""
+def _rows(state: TextState, feeds: list[bytes], at: dict[bytes, int]) -> Iterator[bytes]:
+    """Yield the rows of writers, of feeds that only marks name, and of absent ones, by feed."""
+    ordinals = _OrdinalsOfAll()
+    for feed, (absent, _, is_absent) in zip_longest(feeds, state.absent.between(feeds)):
+        yield from absent
+        if feed is not None and not is_absent:
+            writer = state.writers.get(feed)
+            named = field(_WRITER.feed, feed)
+            columns = named if writer is None else _Columns(writer, at, ordinals, state.listed).encoded()
+            yield field(_SNAPSHOT.writers, columns)
+
+
+def _listed(state: TextState) -> list[bytes]:
+    """Return the feeds that a snapshot names, beside absent ones: of writers with messages, or that parts refer to."""
     feeds = {feed for feed, writer in state.writers.items() if writer.floor or writer.doomed or writer.waiting}
     if state.marks:
         feeds |= state.marks.feeds()
-    return [state.writer(feed) for feed in sorted(feeds)]
+    return sorted(feeds)
 
 
 class _Ordinals:
@@ -135,9 +150,6 @@ class _Columns:
         if self._begin < self._end:
             self._add_clocks([self._chunk()])
         self._put_steps([self._step] if self._step else [])
-        doomed: list[int] = []
-        for low, high in pairs(writer.doomed):
-            doomed += (low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX)
         parts = [field(_WRITER.feed, writer.feed), number_field(_WRITER.floor_lamport, writer.floor >> OFFSET_BITS)]
         parts.append(number_field(_WRITER.floor_offset, writer.floor & OFFSET_MAX))
         columns = (
@@ -147,7 +159,7 @@ class _Columns:
             (_WRITER.text, b"".join([cell.text for cell in cells])),
             (_WRITER.embeds, _packed(_distances(cells))),
             (_WRITER.items, b"".join([cell.items for cell in cells])),
-            (_WRITER.doomed, _packed(doomed)),
+            (_WRITER.doomed, _packed(numbers_of(writer.doomed))),
         )
         parts += [field(tag, column) for tag, column in columns if column]
         return b"".join(parts)

@@ -1,7 +1,7 @@
 """Insertions that wait for elements which are not here: as rows of a snapshot, and by the clocks of those elements.
 
 A hostile writer makes one with 12 bytes, so none is an object while it waits. Rows are in blocks, by clock, and
-compressed in full ones. Writers in a row are numbers: those of the text, or places in the list of feeds of its last
+compressed in full ones. Writers in a row are numbers: those of the text, or places among the feeds of its last
 snapshot. So most blocks of the next snapshot are there as they are.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.core.v1 import text_pb2
@@ -71,7 +71,7 @@ class _Block:
 
     __slots__ = ("_data", "_is_sealed", "feeds", "starts")
 
-    def __init__(self, rows: bytes, starts: Clocks, feeds: Sequence[bytes] | None) -> None:
+    def __init__(self, rows: bytes, starts: Clocks, feeds: Mapping[int, bytes] | None) -> None:
         self.rows = rows
         self.starts = starts
         self.feeds = feeds
@@ -114,8 +114,8 @@ class _Block:
         feeds = self.feeds
         return leaves.writers.__getitem__ if feeds is None else lambda place: leaves.by_feed[feeds[place]]
 
-    def renumber(self, number_of: Callable[[Writer], int], leaves: Leaves, feeds: Sequence[bytes] | None) -> None:
-        """Give the writers other numbers: places in a list of feeds, or those of the text."""
+    def renumber(self, number_of: Callable[[Writer], int], leaves: Leaves, feeds: Mapping[int, bytes] | None) -> None:
+        """Give the writers other numbers: places of feeds, or those of the text."""
         proto, writer_at = text_pb2.TextSnapshot.FromString(self.rows), self._writers(leaves)
         for row in proto.waiting:
             row.writer, row.parent_writer = number_of(writer_at(row.writer)), number_of(writer_at(row.parent_writer))
@@ -218,8 +218,8 @@ class Waiting:
                     self._cut(nth, at, _row(unit))
         return visited
 
-    def rows(self, feeds: Sequence[bytes], at: dict[bytes, int]) -> Iterator[bytes]:
-        """Yield the rows of a snapshot, block by block, with the places of feeds in a list."""
+    def rows(self, feeds: Mapping[int, bytes], at: dict[bytes, int]) -> Iterator[bytes]:
+        """Yield the rows of a snapshot, block by block, with the places of feeds."""
 
         def place(writer: Writer) -> int:
             return at[writer.feed]
