@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import nullcontext
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -48,3 +49,19 @@ def test_a_token_that_was_removed_right_before_a_crash_need_not_show(
         workload._rehearsed(item, nobody, random.Random(1))  # type: ignore[arg-type]
     assert "<alice 1>" in workload.taken_away
     assert crashes or "<alice 2>" not in workload.taken_away
+
+
+def test_a_writer_knows_what_is_delivered_and_not_what_waits_in_its_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A revocation that waited for another block counted as known, so what it took had to show (seed 431000044)."""
+    stamp, item = Stamp(1, bytes(32), 0), SimpleNamespace(id=bytes(16), model=("antiphon/object", 1))
+    monkeypatch.setattr(Workload, "_choose", lambda *_: item)
+    monkeypatch.setattr(Workload, "_change", lambda *_: (stamp, True))
+    peer: Any = SimpleNamespace(
+        name="simon",
+        genesis_feed=bytes(32),
+        store=SimpleNamespace(record=lambda _: SimpleNamespace(length=22)),
+        member=SimpleNamespace(machine=SimpleNamespace(delivered=lambda _: 19)),
+    )
+    workload = Workload()
+    workload._edit(peer, random.Random(1), [])
+    assert workload.opened == {bytes(32): 19}

@@ -58,7 +58,7 @@ class Workload:
     written: list[Written] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)  # created, or begun to be created
     erased: set[Position] = field(default_factory=set)
-    opened: dict[bytes, int] = field(default_factory=dict)  # length of the genesis feed that each writer had on opening
+    opened: dict[bytes, int] = field(default_factory=dict)  # blocks of the genesis feed that its writer knew
     refused: list[AntiphonError] = field(default_factory=list)
     makers: dict[bytes, str] = field(default_factory=dict)  # the creator of each item
     deleted: set[bytes] = field(default_factory=set)  # items that were deleted, also if restored since
@@ -105,7 +105,7 @@ class Workload:
         stamp, used = self._change(item, peer, token, chance)
         feed = bytes(stamp.feed)
         if feed not in self.opened:
-            self.opened[feed] = peer.store.record(peer.genesis_feed).length
+            self.opened[feed] = peer.member.machine.delivered(bytes(peer.genesis_feed))
         written.append(Written(peer.name, stamp, item.id, token if used else "", used and item.model[0] in STAYING))
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
