@@ -8,7 +8,6 @@ waiting          insertions whose parent is not here, as rows
 orphans          where those are shown
 edges            the first and the last run of a subtree, without walking down to it
 leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile text are packed
-packed_run       one run of a packed leaf, read and changed without the others
 packed_runs      the runs of a leaf as bytes
 clock_order      `ClockOrder`: the runs of one writer by clock
 absent_feeds     deletions of elements of feeds that have none here, as rows of a snapshot

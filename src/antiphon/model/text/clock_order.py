@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from antiphon.model.text.leaves import Leaf
-    from antiphon.model.text.packed_run import AnyRun
+    from antiphon.model.text.leaves import AnyRun, Leaf
     from antiphon.model.text.runs import Run, Writer
     from antiphon.model.text.snapshot_cell import Cell
 
@@ -24,20 +23,25 @@ COPIES_MIN = 5  # runs of a block in one packed leaf; fewer are read one by one
 Clocks: TypeAlias = "list[int] | array[int]"
 
 
-def compact(numbers: list[int], code: str = "Q") -> Clocks:
-    """Return numbers as an array; as a list if any is too large for one."""
-    try:
-        return array(code, numbers)
-    except OverflowError:
-        return numbers
+SMALL = "BHIQ"  # codes of arrays for numbers that are mostly small
+
+
+def compact(numbers: list[int], codes: str = "Q") -> Clocks:
+    """Return numbers as an array, of the first code that they fit into; as a list if any is too large for all."""
+    for code in codes:
+        try:
+            return array(code, numbers)
+        except OverflowError:
+            pass
+    return numbers
 
 
 def with_number(numbers: Clocks, at: int, number: int) -> Clocks:
-    """Insert a number at an index; return the numbers, as a list if it is too large for the array."""
+    """Insert a number at an index; return the numbers, which are others if it is too large for the array."""
     try:
         numbers.insert(at, number)
     except OverflowError:
-        return [*numbers[:at], number, *numbers[at:]]
+        return compact([*numbers[:at], number, *numbers[at:]], SMALL)
     return numbers
 
 
@@ -136,7 +140,7 @@ class ClockOrder:
         self._firsts.append(starts[0] if self._blocks else -1)
         self._blocks.append([*leaves])
         self._starts.append(compact(starts))
-        self._lengths.append(compact(lengths, "I"))
+        self._lengths.append(compact(lengths, SMALL))
         self.cells.append(None)
 
     def append(self, run: Run) -> None:
@@ -187,12 +191,12 @@ class ClockOrder:
         block, at = self._locate(run.start)
         lengths = self._lengths[block]
         if lengths is None:
-            lengths = self._lengths[block] = array("I", [0]) * len(self._blocks[block])
+            lengths = self._lengths[block] = array("B", [0]) * len(self._blocks[block])
             self._starts[block] = compact(list(self._starts[block]))
         try:
             lengths[at] = run.length
         except OverflowError:
-            self._lengths[block] = [*lengths[:at], run.length, *lengths[at + 1 :]]
+            self._lengths[block] = compact([*lengths[:at], run.length, *lengths[at + 1 :]], SMALL)
         self._blocks[block][at] = leaf
         if run is self.last:
             self.last = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from antiphon.model.text.packed_run import AnyRun
+from antiphon.model.text.leaves import AnyRun
 from antiphon.model.text.runs import Edge, Run
 from antiphon.model.text.siblings import Child, outermost
 

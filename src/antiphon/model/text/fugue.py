@@ -15,8 +15,7 @@ from antiphon.core.errors import InvalidInput
 from antiphon.model.text.absent_feeds import RANGES_MAX, AbsentFeeds
 from antiphon.model.text.clock_ranges import ClockRanges, with_range
 from antiphon.model.text.edges import end_of, hang_outside
-from antiphon.model.text.leaves import LEAF_MAX, Leaf, Leaves, next_to
-from antiphon.model.text.packed_run import AnyRun
+from antiphon.model.text.leaves import LEAF_MAX, AnyRun, Leaf, Leaves, next_to
 from antiphon.model.text.runs import (
     HOLE,
     LAMPORT,

@@ -17,8 +17,7 @@ from antiphon.model.text.clock_ranges import ClockRanges, overlapping, with_rang
 from antiphon.model.text.siblings import Child, Siblings
 
 if TYPE_CHECKING:
-    from antiphon.model.text.leaves import Leaf
-    from antiphon.model.text.packed_run import AnyRun
+    from antiphon.model.text.leaves import AnyRun, Leaf
     from antiphon.model.text.waiting import Waiters, Waiting
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.core.v1 import text_pb2
-from antiphon.model.text.clock_order import Clocks, compact, with_number
+from antiphon.model.text.clock_order import SMALL, Clocks, compact, with_number
 from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
 from antiphon.model.wire import field, number_at, tags
 
@@ -251,13 +251,13 @@ class Waiters:
         """Add an insertion."""
         name = (unit.above_clock, unit.writer.number, unit.start)
         if not self._blocks:
-            self._blocks.append([compact([number]) for number in name])
+            self._blocks.append([compact([number], SMALL) for number in name])
             return
         nth = max(bisect_right(self._blocks, name[0], key=_first) - 1, 0)
         block = self._blocks[nth]
         at = bisect_right(block[0], name[0])
         if at == NAMES_MAX and nth == len(self._blocks) - 1:
-            self._blocks.append([compact([number]) for number in name])
+            self._blocks.append([compact([number], SMALL) for number in name])
             return
         block[:] = [with_number(column, at, number) for column, number in zip(block, name, strict=True)]
         if len(block[0]) > NAMES_MAX:
