@@ -29,7 +29,16 @@ from antiphon.feed.span import Span
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import EpochGenesis, FeedEnd, FeedKind, MemberAdmission, Narrowing, Policy, Role
+from antiphon.halo.credentials.claims import (
+    EpochGenesis,
+    Equivocated,
+    FeedEnd,
+    FeedKind,
+    MemberAdmission,
+    Narrowing,
+    Policy,
+    Role,
+)
 from antiphon.testing.parties import Actor, pair_of
 
 LIMITS = ("DEVICE_FEEDS_MAX", "IDENTITY_DEVICES_MAX", "GIVEN_MAX", "EDITOR_ADMISSIONS_MAX")
@@ -228,6 +237,9 @@ class ForkedHostile(Forked, Hostile):
         for mate in half:
             if mate.control.key != actor.control.key:
                 actor.machine.add(mate.written[actor.machine.length(mate.control.key) :])
+        if step.number % 7 == 0 and actor is not bob and actor.written:
+            for _ in range(1 + step.other % 3):
+                actor.write(self.evidence(), seen=[] if step.other % 2 else None)
         if step.action % 3 == 0:
             bob.admit(half[step.other % len(half)], [Role.OWNER, Role.EDITOR][step.other % 2])
         elif step.action % 3 == 1 and actor.written:
@@ -237,6 +249,10 @@ class ForkedHostile(Forked, Hostile):
                 self._abuse(actor, 1 + step.action // 3 % 6, step.number + number)
         else:
             super().apart(step)
+
+    def evidence(self) -> Equivocated:
+        one, two = (next(span for span in bob.raw if span.first == self.fork) for bob in (self.one, self.two))
+        return Equivocated(self.one.control.key, self.fork, Fork.between(one, two).encode())
 
 
 def branched(script: Forked, chance: random.Random, saved: Iterable[LaneCheckpoint], *, aside: bool) -> PartyMachine:

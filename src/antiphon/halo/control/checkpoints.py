@@ -33,6 +33,7 @@ from antiphon.halo.control.settled_branches import BranchSource
 from antiphon.halo.credentials.claims import (
     Continuation,
     DeviceAdmission,
+    Equivocated,
     FeedAdmission,
     FeedEnd,
     GroupAdmission,
@@ -44,7 +45,7 @@ from antiphon.halo.credentials.claims import (
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.finality.idle_votes import idle_kind, woken
 from antiphon.halo.rights.authority import Authority
-from antiphon.halo.rights.barren import is_barren, spent_kind
+from antiphon.halo.rights.barren import is_barren, repeats_evidence, spent_kind
 from antiphon.halo.rights.grant_checks import may_take_at_all
 from antiphon.halo.rights.inheritance import may_end
 from antiphon.halo.rights.kept_acts import KeptActs
@@ -495,6 +496,8 @@ def _is_void(authority: Authority, act: Act) -> bool:
         return not may_end(authority, act, claim)
     if isinstance(claim, DeviceAdmission):
         return True
+    if isinstance(claim, Equivocated):
+        return repeats_evidence(authority, act, claim)
     return isinstance(claim, FeedAdmission) and bool(act.stamp.seq) and authority.feeds.is_spent(act, claim)
 
 

@@ -16,6 +16,7 @@ from antiphon.halo.credentials.claims import (
     OWNERS,
     Continuation,
     DeviceAdmission,
+    Equivocated,
     FeedAdmission,
     FeedEnd,
     FeedKind,
@@ -52,7 +53,17 @@ def is_barren(authority: Authority, generous: Authority, act: Act) -> bool:
         return not may_take_at_all(generous, act)
     if isinstance(claim, FeedEnd):
         return not may_end(generous, act, claim)
+    if isinstance(claim, Equivocated):
+        return repeats_evidence(authority, act, claim)
     return isinstance(claim, MemberAdmission | GroupAdmission) and not generous.valid_grant(act)
+
+
+def repeats_evidence(authority: Authority, act: Act, claim: Equivocated) -> bool:
+    """True if the history of the same feed has evidence before this that a feed is forked there, or earlier."""
+    places = (place for place in authority.forks.get(claim.feed, ()) if place is not None)
+    before = (authority.act(place) for place in places if place.feed == act.stamp.feed and place.seq < act.stamp.seq)
+    told = (first.claim for first in before if first is not None)
+    return any(isinstance(first, Equivocated) and first.length <= claim.length for first in told)
 
 
 def spent_kind(authority: Authority, generous: Authority, act: Act) -> BarrenKind | None:
