@@ -125,10 +125,13 @@ class Branches:
             self.add_span(span)
 
     def seek_again(self, feed: bytes) -> None:
-        """Fetch the blocks of a feed that others wait for: more blocks of it may be in the store than before."""
-        wanted = {entry.hash: entry for entry in self._queue.waits_for.values() if entry.feed == feed}
-        for hash_, entry in wanted.items():
-            if hash_ not in self.blocks:
+        """Fetch the blocks of a feed that others wait for: more blocks of it may be in the store than before.
+
+        A liar's entry may put a true hash at another place, so a block is named by its place and its hash.
+        """
+        wanted = {(entry.seq, entry.hash): entry for entry in self._queue.waits_for.values() if entry.feed == feed}
+        for entry in wanted.values():
+            if entry.hash not in self.blocks:
                 self._seek(entry)
 
     def show(

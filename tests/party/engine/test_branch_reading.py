@@ -55,6 +55,7 @@ def branched_spans(chance: random.Random) -> list[Span]:
             for entry in chance.sample(blocks, min(len(blocks), chance.choice([0, 0, 1, 2]))):
                 if entry.feed != writer.pair.key:
                     seen[entry.feed] = entry._replace(
+                        seq=entry.seq + 2 * (chance.random() < 0.1),  # a true hash at another place
                         lamport=entry.lamport + (chance.random() < 0.05),
                         hash=bytes(32) if chance.random() < 0.05 else entry.hash,
                     )
@@ -122,6 +123,28 @@ def test_branches_that_are_read_on_demand_deliver_the_same(seed: int) -> None:
         again = activated(Delivery, store)
         pump(again, store)
         assert stops(again) == stops(lazy)
+
+
+@pytest.mark.parametrize("liar", [1, 2])
+def test_a_true_hash_at_another_place_hides_no_branch(tmp_path: Path, liar: int) -> None:
+    """An honest block and a liar's wait for one hash, the liar's at a wrong place; then the branch comes."""
+    forked = SpanWriter(PAIRS[0], PARTY)
+    others = [SpanWriter(pair, PARTY) for pair in PAIRS[1:3]]
+    with FeedStore.open(tmp_path, durable=False) as store:
+        store.ingest(forked.write(1))
+        branch, third = forked.fork(2).write(3), forked.fork(3).write(1)
+        take(store, forked.write(1))
+        take(store, third)  # the fork is known
+        seen = branch.block(2).entry
+        delivery = activated(Delivery, store)
+        for number, writer in enumerate(others, 1):
+            store.ingest(writer.write(1, seen=[seen._replace(seq=seen.seq + 2 * (number == liar))]))
+        pump(delivery, store)
+        take(store, branch)
+        delivery.take_branches(store.record(FEEDS[0]))  # the only feed with news
+        list(delivery.pump())
+        delivered = {number for number in (1, 2) if delivery.lanes[FEEDS[number]].state.position}
+        assert delivered == {1, 2} - {liar}
 
 
 @pytest.mark.parametrize("named", [False, True])
