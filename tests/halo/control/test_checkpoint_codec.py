@@ -31,13 +31,14 @@ ROWS = st.lists(st.tuples(st.sampled_from(BarrenKind), KEYS, KEYS), max_size=12)
 def a_lane(feed: bytes, rows: Sequence[tuple[BarrenKind, bytes, bytes]], acts: Sequence[Block] = ()) -> LaneCheckpoint:
     table = BarrenActs.of(
         feed,
-        (
-            Row(at + 1, says, key, group if says is BarrenKind.GROUP else b"")
-            for at, (says, key, group) in enumerate(rows)
-        ),
+        (Row(at + 1, says, key, further(says, key, group)) for at, (says, key, group) in enumerate(rows)),
     )
     seen = Sightings((seq, {bytes(range(1, 33)): 2 * seq}) for seq in table.seqs[::3].tolist())
     return LaneCheckpoint(feed, len(rows) + 1, bytes(32), table, ActColumns.of([]), seen, None, some_branches(rows))
+
+
+def further(says: BarrenKind, key: bytes, group: bytes) -> bytes:
+    return group if says is BarrenKind.GROUP else group * key[8] if says is BarrenKind.COPIED_VOTE else b""
 
 
 def some_branches(rows: Sequence[tuple[BarrenKind, bytes, bytes]]) -> BranchCheckpoint | None:
@@ -63,7 +64,8 @@ def test_the_bytes_of_what_was_kept_are_checked(
     decoded = decode_checkpoints(party, encoded)
     assert encode_checkpoints(party, decoded.values()) == encoded
     for feed, rows in lanes.items():
-        assert [(row.says, row.key) for row in decoded[feed].barren.rows()] == [(says, key) for says, key, _ in rows]
+        found = [(row.says, row.key, row.more) for row in decoded[feed].barren.rows()]
+        assert found == [(says, key, further(says, key, group)) for says, key, group in rows]
         wanted, branches = some_branches(rows), decoded[feed].branches
         assert (branches is None) == (wanted is None)
         if wanted is not None and branches is not None:

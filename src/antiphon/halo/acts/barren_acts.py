@@ -31,11 +31,9 @@ from antiphon.halo.credentials.claims import (
     GroupAdmission,
     MemberAdmission,
 )
-from antiphon.halo.credentials.credential import SIGNATURES_MAX
 
 KEY_SIZE = 32
 _NUMBER_SIZE = 8
-_BEGINNING = (KEY_SIZE - _NUMBER_SIZE) // SIGNATURES_MAX  # bytes of each key that has signed a vote
 Seqs = npt.NDArray[np.int64]
 NO_SEQS: Seqs = np.zeros(0, dtype=np.int64)
 
@@ -51,7 +49,7 @@ class BarrenKind(enum.IntEnum):
     SPENT = 5  # an admission of a member beyond what its feed may give: its subject
     EDITOR_SPENT = 6  # the same, beyond what the feed of an editor may give
     VOTE = 7  # a vote that its writer has signed: the number of the epoch
-    COPIED_VOTE = 8  # a vote that others have signed: the number, and the beginnings of their keys
+    COPIED_VOTE = 8  # a vote that others have signed: the number, and how many; their keys
     REFUSAL = 9  # a refusal of an epoch that nobody has declared: its name (`name_of`)
 
 
@@ -69,22 +67,23 @@ class Row:
     seq: int
     says: BarrenKind
     key: bytes = bytes(KEY_SIZE)
-    group: bytes = b""
+    more: bytes = b""  # further keys: a group, or who has signed a vote
 
 
 class BarrenActs:
     """The barren acts of a control feed, by seq. `recall` reads one of them again from its block."""
 
-    def __init__(self, feed: bytes, seqs: Seqs, says: npt.NDArray[np.uint8], keys: bytes, groups: bytes) -> None:
+    def __init__(self, feed: bytes, seqs: Seqs, says: npt.NDArray[np.uint8], keys: bytes, more: bytes) -> None:
         self.feed = feed
         self.seqs = seqs
         self.says = says
         self.keys = keys  # 32 bytes for each act
-        self.groups = groups  # 32 bytes for each admission to a group
+        self.more = more  # 32 bytes for each admission to a group, and for each that has signed a vote
         self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist()))
         self.recall: Callable[[int], Act] = _nowhere
         self._refused: tuple[Seqs, Seqs] | None = None  # ends of names of refused epochs, ascending, and their places
-        self._votes: dict[BarrenKind, tuple[Seqs, Seqs, Seqs]] = {}
+        self._more: Seqs | None = None  # where the further keys of each act begin, and where all end
+        self._votes: dict[BarrenKind, tuple[Seqs, Seqs]] = {}
         self._by_key: dict[tuple[bytes, BarrenKind], list[int]] | None = None  # places in the columns
 
     @classmethod
@@ -93,15 +92,13 @@ class BarrenActs:
         rows = list(rows)
         seqs = np.array([row.seq for row in rows], dtype=np.int64)
         says = np.array([row.says for row in rows], dtype=np.uint8)
-        groups = b"".join(row.group for row in rows if row.says is BarrenKind.GROUP)
-        return cls(feed, seqs, says, b"".join(row.key for row in rows), groups)
+        return cls(feed, seqs, says, b"".join(row.key for row in rows), b"".join(row.more for row in rows))
 
     def before(self, stop: int) -> BarrenActs:
         """Return the same without the acts from a seq on."""
         count = int(np.searchsorted(self.seqs, stop))
-        groups = int(np.count_nonzero(self.says[:count] == BarrenKind.GROUP))
-        keys = self.keys[: count * KEY_SIZE]
-        return BarrenActs(self.feed, self.seqs[:count], self.says[:count], keys, self.groups[: groups * KEY_SIZE])
+        keys, more = self.keys[: count * KEY_SIZE], self.more[: int(self._begins[count]) * KEY_SIZE]
+        return BarrenActs(self.feed, self.seqs[:count], self.says[:count], keys, more)
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -117,16 +114,23 @@ class BarrenActs:
 
     def rows(self) -> Iterator[Row]:
         """Yield the acts one by one."""
-        at = 0
         for place, (seq, number) in enumerate(zip(self.seqs.tolist(), self.says.tolist(), strict=True)):
-            says, group = BarrenKind(number), b""
-            if says is BarrenKind.GROUP:
-                group, at = self.groups[at : at + KEY_SIZE], at + KEY_SIZE
-            yield Row(seq, says, self.key(place), group)
+            yield Row(seq, BarrenKind(number), self.key(place), self.further(place))
 
     def key(self, place: int) -> bytes:
         """Return the subject, or the data feed, of the act at a place in the columns."""
         return self.keys[place * KEY_SIZE : (place + 1) * KEY_SIZE]
+
+    def further(self, place: int) -> bytes:
+        """Return the group, or those that have signed the vote, of the act at a place in the columns."""
+        begin, end = self._begins[place : place + 2].tolist()
+        return self.more[begin * KEY_SIZE : end * KEY_SIZE]
+
+    @property
+    def _begins(self) -> Seqs:
+        if self._more is None:
+            self._more = np.concatenate((NO_SEQS, [0], np.cumsum(further_keys(self.says, self.keys))))
+        return self._more
 
     def those(self, says: Sequence[BarrenKind], start: int, stop: int) -> list[int]:
         """Return the places of the acts in [start, stop) that say one of these."""
@@ -151,19 +155,23 @@ class BarrenActs:
 
     def group_at(self, seq: int) -> bytes:
         """Return the group of the admission to a group at a seq."""
-        place = int(np.searchsorted(self.seqs, seq))
-        at = int(np.count_nonzero(self.says[:place] == BarrenKind.GROUP)) * KEY_SIZE
-        return self.groups[at : at + KEY_SIZE]
+        return self.further(int(np.searchsorted(self.seqs, seq)))
 
-    def votes(self, says: BarrenKind) -> tuple[Seqs, Seqs, Seqs]:
-        """Return the votes that say this: their seqs, the numbers of their epochs, and beginnings of keys for each."""
+    def votes(self, says: BarrenKind) -> tuple[Seqs, Seqs]:
+        """Return the places of the votes that say this, and the numbers of their epochs."""
         if says not in self._votes:
             places = np.flatnonzero(self.says == says)
-            keys = np.frombuffer(self.keys, dtype=np.uint8).reshape(-1, KEY_SIZE)[places]
-            numbers = np.ascontiguousarray(keys[:, :_NUMBER_SIZE]).view("<i8").reshape(-1)
-            signers = keys[:, _NUMBER_SIZE:].reshape(-1, SIGNATURES_MAX, _BEGINNING)
-            self._votes[says] = self.seqs[places], numbers, beginnings(signers)
+            self._votes[says] = places, _words(self.keys)[places, 0].astype(np.int64)
         return self._votes[says]
+
+    def signed(self, places: Seqs, keys: Collection[bytes]) -> list[int]:
+        """Return the places of the votes, of these, that one of these keys has signed."""
+        begins, counts = self._begins[places], np.diff(self._begins)[places]
+        owners = np.repeat(places, counts)
+        at = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(len(owners))
+        like = np.isin(_words(self.more)[at, -1], _ends(b"".join(keys)))
+        found = zip(owners[like].tolist(), (at[like] * KEY_SIZE).tolist(), strict=True)
+        return sorted({place for place, one in found if self.more[one : one + KEY_SIZE] in keys})
 
     def refusals(self, names: Collection[bytes]) -> dict[bytes, int]:
         """Return the seq of the first refusal of each of these epochs, by name, that is refused at all."""
@@ -194,15 +202,22 @@ class BarrenActs:
         return self._by_key
 
 
-def beginnings(keys: npt.NDArray[np.uint8]) -> Seqs:
-    """Return the first bytes of keys, in the last axis, as numbers."""
-    found: Seqs = keys[..., :_BEGINNING].astype(np.int64) @ (1 << 8 * np.arange(_BEGINNING, dtype=np.int64))
-    return found
+def further_keys(says: npt.NDArray[np.uint8], keys: bytes) -> Seqs:
+    """Return how many further keys each act has: a group, or as many as have signed a vote."""
+    counts: Seqs = np.frombuffer(keys, dtype=np.uint8).reshape(-1, KEY_SIZE)[:, _NUMBER_SIZE].astype(np.int64)
+    counts[says != BarrenKind.COPIED_VOTE] = 0
+    counts[says == BarrenKind.GROUP] = 1
+    return counts
 
 
 def _ends(keys: bytes) -> Seqs:
     """Return the last bytes of keys, as numbers."""
-    return np.frombuffer(keys, dtype="<i8").reshape(-1, KEY_SIZE // _NUMBER_SIZE)[:, -1].astype(np.int64)
+    return _words(keys)[:, -1].astype(np.int64)
+
+
+def _words(keys: bytes) -> Seqs:
+    """Return keys as rows of numbers."""
+    return np.frombuffer(keys, dtype="<i8").reshape(-1, KEY_SIZE // _NUMBER_SIZE)
 
 
 def name_of(claim: EpochGenesis | EpochRefusal) -> bytes:
@@ -215,9 +230,9 @@ def row_of(act: Act, *, repeated: bool = False, kind: BarrenKind | None = None) 
     """Return the row of a barren act; with the kind of one that is barren until an epoch is final."""
     claim = act.claim
     if isinstance(claim, EpochAttestation | EpochEndorsement):
-        signers = sorted(act.signers) if kind is BarrenKind.COPIED_VOTE else ()
-        key = claim.number.to_bytes(_NUMBER_SIZE, "little") + b"".join(signer[:_BEGINNING] for signer in signers)
-        return Row(act.stamp.seq, kind or BarrenKind.NOTHING, key.ljust(KEY_SIZE, b"\0"))
+        signers = sorted(act.signers) if kind is BarrenKind.COPIED_VOTE else []
+        key = u64(claim.number) + bytes([len(signers)])
+        return Row(act.stamp.seq, kind or BarrenKind.NOTHING, key.ljust(KEY_SIZE, b"\0"), b"".join(signers))
     if isinstance(claim, EpochRefusal):
         named = kind is BarrenKind.REFUSAL
         return Row(act.stamp.seq, kind or BarrenKind.NOTHING, name_of(claim) if named else bytes(KEY_SIZE))

@@ -12,11 +12,11 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
 from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.act_columns import LISTED, NAMED, NUMBERS, ActColumns, Word
-from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, BarrenKind
+from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, BarrenKind, further_keys
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 
-TAG = b"antiphon.checkpoint.4\0"
+TAG = b"antiphon.checkpoint.5\0"
 _WHAT = "checkpoints of control feeds"
 _SUM_SIZE = 32
 
@@ -35,7 +35,7 @@ def encode_body(party: bytes, lanes: Iterable[LaneCheckpoint]) -> bytes:
 def _lane(lane: LaneCheckpoint) -> bytes:
     barren, acts = lane.barren, lane.acts
     parts = [lane.feed, u64(lane.length), lane.hash]
-    parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.groups)), barren.groups]
+    parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.more)), barren.more]
     parts += [u32(len(acts.words)), *(u32(len(word)) + word for word in acts.words)]
     parts += [_numbers(acts.numbers.reshape(-1)), acts.named, u32(len(acts.feeds)), acts.feeds]
     parts += [_numbers(acts.listed.reshape(-1)), bytes([lane.valid is not None])]
@@ -77,11 +77,11 @@ def _read(reader: Reader) -> LaneCheckpoint:
     seqs = _column(reader, length)
     says = np.frombuffer(reader.take(len(seqs)), dtype=np.uint8)
     keys = reader.take(len(seqs) * KEY_SIZE)
-    groups = reader.take(reader.u32())
+    more = reader.take(reader.u32())
     if says.size and int(says.max()) > max(BarrenKind):
         raise BadEncoding(f"{_WHAT}: an act says what this version does not know")
-    if len(groups) != KEY_SIZE * int(np.count_nonzero(says == BarrenKind.GROUP)):
-        raise BadEncoding(f"{_WHAT}: there are more or fewer groups than acts about them")
+    if len(more) != KEY_SIZE * int(further_keys(says, keys).sum()):
+        raise BadEncoding(f"{_WHAT}: there are more or fewer further keys than acts that have them")
     acts = _read_acts(reader, length)
     judged, valid = reader.u8(), _column(reader, length)
     if judged > 1 or (len(valid) and not judged):
@@ -94,7 +94,7 @@ def _read(reader: Reader) -> LaneCheckpoint:
     if beyond > 1:
         raise BadEncoding(f"{_WHAT}: neither with nor without branches: {beyond}")
     branches = BranchCheckpoint.decode(reader) if beyond else None
-    barren = BarrenActs(feed, seqs, says, keys, groups)
+    barren = BarrenActs(feed, seqs, says, keys, more)
     return LaneCheckpoint(feed, length, hash_, barren, acts, seen, valid if judged else None, branches)
 
 

@@ -11,11 +11,10 @@ its feed has refused the same before.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Seqs, beginnings, name_of
+from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, name_of
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochRefusal
 from antiphon.halo.finality.epoch_chain import EpochChain, may_refuse
@@ -56,18 +55,11 @@ def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
     device = chain.feeds.get(barren.feed, b"")
     wanted = [config.number for config in configs if device in config.attesters]
     if wanted and BarrenKind.VOTE in barren.kinds:
-        seqs, numbers, _ = barren.votes(BarrenKind.VOTE)
-        found += seqs[np.isin(numbers, wanted)].tolist()
+        places, numbers = barren.votes(BarrenKind.VOTE)
+        found += barren.seqs[places[np.isin(numbers, wanted)]].tolist()
     if BarrenKind.COPIED_VOTE in barren.kinds:
-        seqs, numbers, keys = barren.votes(BarrenKind.COPIED_VOTE)
+        places, numbers = barren.votes(BarrenKind.COPIED_VOTE)
         for number in np.unique(numbers[(numbers > 0) & (numbers <= len(configs))]).tolist():
-            rows = numbers == number
-            found += seqs[rows][_signed(keys[rows], configs[number - 1].attesters)].tolist()
-    return found
-
-
-def _signed(keys: Seqs, attesters: tuple[bytes, ...]) -> npt.NDArray[np.bool_]:
-    """Return for each vote whether one of its keys begins like that of an attester."""
-    known = np.frombuffer(b"".join(attesters), dtype=np.uint8).reshape(len(attesters), -1)
-    found: npt.NDArray[np.bool_] = np.isin(keys, beginnings(known)).max(axis=1)
+            signed = barren.signed(places[numbers == number], configs[number - 1].attesters)
+            found += barren.seqs[signed].tolist()
     return found
