@@ -15,7 +15,7 @@ clock_ranges     ranges of clocks, as those of deletions, in an array
 runs             runs of elements, in which a sequence is stored
 siblings         the children of an element, by name
 marks            `TextState`: a sequence and its formatting
-kept_marks       its marks, in columns
+mark_columns     its marks, in columns
 copies           the elements that undo brought back, and what they are copies of
 codec            mutations as protobuf, with all checks that need no state
 snapshot_writer  the canonical snapshot, in columns

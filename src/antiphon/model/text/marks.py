@@ -14,11 +14,11 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import Anchor, Insert, Mark
 from antiphon.model.text.copies import Copies
 from antiphon.model.text.fugue import Sequence
-from antiphon.model.text.kept_marks import KeptMark, KeptMarks, Key
 from antiphon.model.text.leaves import Leaf
+from antiphon.model.text.mark_columns import KeptMark, Key, MarkColumns
 from antiphon.model.text.runs import HOLE
 
-_NO_MARKS = KeptMarks()  # nobody changes it
+_NO_MARKS = MarkColumns()  # nobody changes it
 SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
 
 
@@ -69,7 +69,7 @@ class TextState(Sequence):
     def keep_mark(self, kept: KeptMark) -> None:
         """Add a mark with its key."""
         if self.marks is _NO_MARKS:
-            self.marks = KeptMarks()
+            self.marks = MarkColumns()
         self.marks.add(kept)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from antiphon.core.v1 import text_pb2
-from antiphon.model.text.kept_marks import KeptMark, KeptMarks, Numbers, Row
+from antiphon.model.text.mark_columns import KeptMark, MarkColumns, Numbers, Row
 from antiphon.model.text.runs import OFFSET_BITS, OFFSET_MAX
 from antiphon.model.wire import tag_numbers
 
@@ -17,7 +17,7 @@ _WIDTH_MAX = 64  # bytes of a name or a value; the library encodes marks near lo
 _SNAPSHOT, _MARK, _ANCHOR = tag_numbers("TextSnapshot", "TextKeptMark", "TextAnchor")
 
 
-def encoded(marks: KeptMarks, at: Mapping[bytes, int]) -> Iterator[bytes]:
+def encoded(marks: MarkColumns, at: Mapping[bytes, int]) -> Iterator[bytes]:
     """Yield the marks by name and stamp, some at once; `at` has the places of feeds among the writers."""
     columns, names, feeds, values = marks.settled()
     texts = [name.encode() for name in names]

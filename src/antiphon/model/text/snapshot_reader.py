@@ -11,7 +11,7 @@ from antiphon.core.v1 import text_pb2
 from antiphon.model.text.absent_feeds import FEED_SIZE, RANGES_MAX
 from antiphon.model.text.clock_ranges import NONE, ClockRanges, with_range
 from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_value
-from antiphon.model.text.kept_marks import KeptMark
+from antiphon.model.text.mark_columns import KeptMark
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Writer
 from antiphon.model.text.snapshot_columns import LAMPORT_MAX, WriterColumns, check

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
-from antiphon.model.text.kept_marks import KeptMark, Key
 from antiphon.model.text.leaves import next_to
+from antiphon.model.text.mark_columns import KeptMark, Key
 from antiphon.model.text.marks import SHOWN_MAX, Places, Segment, TextState, segments
 from antiphon.model.text.runs import HOLE, OFFSET_BITS, Run, Writer
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from antiphon.model.text import kept_marks, snapshot_marks
+from antiphon.model.text import mark_columns, snapshot_marks
 from antiphon.model.text.codec import Anchor, Mark
-from antiphon.model.text.kept_marks import KeptMark, KeptMarks
+from antiphon.model.text.mark_columns import KeptMark, MarkColumns
 from antiphon.model.value import value_bytes
 
 FEEDS = [bytes([number]) * 32 for number in (7, 200, 3)]
@@ -34,15 +34,15 @@ def by_library(marks: list[KeptMark]) -> bytes:
     return snapshot_marks.of_library(marks, {feed: at for at, feed in enumerate(sorted(FEEDS))})
 
 
-def by_columns(marks: KeptMarks) -> bytes:
+def by_columns(marks: MarkColumns) -> bytes:
     return b"".join(snapshot_marks.encoded(marks, {feed: at for at, feed in enumerate(sorted(FEEDS))}))
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks are settled and encoded a few at a time."""
-    monkeypatch.setattr(kept_marks, "_NEW_MIN", 3)
-    monkeypatch.setattr(kept_marks, "_PORTION", 2)
+    monkeypatch.setattr(mark_columns, "_NEW_MIN", 3)
+    monkeypatch.setattr(mark_columns, "_PORTION", 2)
     monkeypatch.setattr(snapshot_marks, "_AT_ONCE", 5)
     monkeypatch.setattr(snapshot_marks, "_FEW", 2)
 
@@ -50,7 +50,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.lists(st.builds(KeptMark, KEYS, MARKS), max_size=40, unique_by=lambda kept: kept.key), st.data())
 def test_columns_hold_the_latest_mark_of_each_name_and_two_anchors(added: list[KeptMark], data: Any) -> None:
     """Given marks in any order, read at any time, then of those of one place the latest remains, by name and stamp."""
-    marks, known = KeptMarks(), dict[tuple[Any, ...], KeptMark]()
+    marks, known = MarkColumns(), dict[tuple[Any, ...], KeptMark]()
     for kept in data.draw(st.permutations(added)):
         marks.add(kept)
         place = kept.mark.name, kept.mark.start, kept.mark.end
@@ -72,7 +72,7 @@ def test_more_names_and_feeds_than_a_byte_counts_are_kept() -> None:
         writer, *ends = (bytes([part, number % 256, number // 256]) + bytes(29) for part in (1, 2, 3))
         start, end = (Anchor(feed, number << 20, False) for feed in ends)
         added.append(KeptMark((1000, writer, 5, 0), Mark(f"{number:03}", value_bytes(number), start, end)))
-    marks = KeptMarks()
+    marks = MarkColumns()
     for kept in added:
         marks.add(kept)
     assert list(marks) == added
@@ -81,7 +81,7 @@ def test_more_names_and_feeds_than_a_byte_counts_are_kept() -> None:
 
 def test_values_of_marks_that_are_gone_take_no_memory() -> None:
     """Given one place that is marked again and again, then its last value alone remains."""
-    marks, end = KeptMarks(), Anchor(b"", 0, True)
+    marks, end = MarkColumns(), Anchor(b"", 0, True)
     for seq in range(1000):
         value = value_bytes(f"{seq} " * 100)
         marks.add(KeptMark((seq, FEEDS[0], seq, 0), Mark("link", value, Anchor(b"", 0, False), end)))
@@ -91,8 +91,8 @@ def test_values_of_marks_that_are_gone_take_no_memory() -> None:
 
 def test_two_places_of_one_hash_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a hash that is the same for all, which a hostile writer would choose, then no mark is taken for another."""
-    monkeypatch.setattr(kept_marks, "_FACTOR", np.uint64(0))
-    marks = KeptMarks()
+    monkeypatch.setattr(mark_columns, "_FACTOR", np.uint64(0))
+    marks = MarkColumns()
     for seq in range(50):
         place = Anchor(FEEDS[0], seq % 20, False)
         marks.add(KeptMark((seq, FEEDS[0], seq, 0), Mark("b", None, place, Anchor(b"", 0, True))))

@@ -1,4 +1,4 @@
-"""`KeptMarks`: the marks of a text, in columns: a hostile mark of 19 bytes takes 70 here, and 700 as an object.
+"""`MarkColumns`: the marks of a text, in columns: a hostile mark of 19 bytes takes 70 here, and 700 as an object.
 
 New rows come after all others. When somebody reads them, or when as many came as there were, they are settled: of rows
 with the same name and the same two anchors the latest remains, and all are in the order of a snapshot.
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     end_offset: Any
 
 
-class KeptMarks:
+class MarkColumns:
     """Marks, of which no two have the same name and the same two anchors."""
 
     __slots__ = ("_columns", "_feeds", "_names", "_settled", "_values")
