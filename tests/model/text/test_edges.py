@@ -13,7 +13,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text import edges
 from antiphon.model.text.clock_order import BLOCK_MAX
-from antiphon.model.text.edges import end_of
+from antiphon.model.text.edges import FEW, end_of
 from antiphon.model.text.fugue import BURIED_MIN, Sequence
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
@@ -44,11 +44,19 @@ def check(sequence: Sequence) -> None:
                 assert further is None or edges._edge(sequence.run(further), left) is edge
 
 
+@pytest.mark.parametrize("few", [0, 1, FEW])
 @given(st.randoms(use_true_random=False), st.integers(1, 60), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_the_document_is_the_tree_however_edges_are_named_and_taken_over(
-    chance: random.Random, count: int, deep: bool
+    few: int, chance: random.Random, count: int, deep: bool
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edges, "FEW", few)
+        check(grown(chance, count, deep))
+
+
+def grown(chance: random.Random, count: int, deep: bool) -> Sequence:
+    """Make a tree of some runs, and walk along edges of it now and then."""
     sequence, names = TextState(), Names()
     for lamport in range(1, count + 1):
         feed = chance.choice(FEEDS)
@@ -60,6 +68,20 @@ def test_the_document_is_the_tree_however_edges_are_named_and_taken_over(
             end_of(sequence, chance.choice(list(sequence.runs())), chance.random() < 0.5)
         if chance.random() < 0.1:
             sequence = decode(encode(sequence))
+    return sequence
+
+
+def test_a_walk_of_a_few_steps_names_no_edge() -> None:
+    """Most texts have no others; names would take more memory than the rest of a run."""
+    sequence = Sequence()
+    for lamport in range(1, FEW + 3):
+        parent = (FEEDS[lamport % 2 + 1], (lamport - 1) * LAMPORT) if lamport > 1 else None
+        put(sequence, FEEDS[(lamport + 1) % 2 + 1], lamport * LAMPORT, "x", parent)
+    first, *others = list(sequence.runs())[1:]
+    assert end_of(sequence, others[0], False).name == others[-1].name
+    assert {run.right_edge for run in sequence.runs()} == {None}
+    assert end_of(sequence, first, False).name == others[-1].name
+    assert first.right_edge is not None
     check(sequence)
 
 

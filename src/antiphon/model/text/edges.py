@@ -4,7 +4,7 @@ A run's left edge leads to its first left child, to the first left child of that
 last right children. Both may be as long as the text, if a hostile writer wants it. An edge is named when it is first
 walked along. From then on its runs refer to one `Edge`, which knows where it ends. A new child may take an edge over:
 then one of the two parts gets another name, and the shorter one does. So a run is named again at most as often as its
-edge halves. Honest texts have next to no named edges.
+edge halves. Honest texts have no named edges: a walk of a few steps names none.
 
 A run that has an edge shares it with all runs further along the edge. Walks open no leaves.
 """
@@ -16,6 +16,8 @@ from typing import Protocol
 from antiphon.model.text.leaves import AnyRun
 from antiphon.model.text.runs import Edge, Run
 from antiphon.model.text.siblings import Child, outermost
+
+FEW = 4  # steps of a walk that does not name its edge
 
 
 class Tree(Protocol):
@@ -44,8 +46,8 @@ def end_of(tree: Tree, run: AnyRun, left: bool) -> AnyRun:
         edge = _edge(there, left)
         if edge is not None:
             break
-    if not walked:
-        return run
+    if len(walked) <= FEW:
+        return there if edge is None else tree.peek(edge.end)
     if edge is None:
         edge = Edge(there.name)
         walked.append(edge.end)
