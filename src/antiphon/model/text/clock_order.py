@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -26,14 +26,19 @@ Clocks: TypeAlias = "list[int] | array[int]"
 SMALL = "BHIQ"  # codes of arrays for numbers that are mostly small
 
 
-def compact(numbers: list[int], codes: str = "Q") -> Clocks:
+def compact(numbers: Sequence[int], codes: str = "Q") -> Clocks:
     """Return numbers as an array, of the first code that they fit into; as a list if any is too large for all."""
     for code in codes:
         try:
             return array(code, numbers)
         except OverflowError:
             pass
-    return numbers
+    return [*numbers]
+
+
+def moved(numbers: Sequence[int], step: int) -> Clocks:
+    """Return numbers that are less by a step, as the narrowest array."""
+    return compact([number - step for number in numbers], SMALL)
 
 
 def with_number(numbers: Clocks, at: int, number: int) -> Clocks:
@@ -52,7 +57,7 @@ class ClockOrder:
 
     def __init__(self) -> None:
         self._blocks: list[list[Run | Leaf]] = [[]]
-        self._starts: list[Clocks] = [[]]  # for each block: the first clocks of its runs
+        self._starts: list[Clocks] = [[]]  # for each block: how far the first clocks of its runs lie above `_firsts`
         self._lengths: list[Clocks | None] = [None]  # for each block: the lengths of its packed runs, if it has any
         self._firsts: list[int] = [-1]  # for each block: a clock up to its first run, and after the block before
         self.cells: list[Cell | None] = [None]  # for each block: its part of a snapshot, if that is known
@@ -74,7 +79,10 @@ class ClockOrder:
     def place(self, clock: int) -> tuple[int, int, bool]:
         """Return the block and the index of the run that begins or ends with a clock, and True if it begins with it."""
         block, at = self._locate(clock)
-        return block, at, clock == self._starts[block][at]
+        return block, at, clock == self._start(block, at)
+
+    def _start(self, block: int, at: int) -> int:
+        return self._firsts[block] + self._starts[block][at]
 
     def _length(self, block: int, at: int) -> int:
         lengths = self._lengths[block]
@@ -83,7 +91,7 @@ class ClockOrder:
     def _locate(self, clock: int) -> tuple[int, int]:
         """Return the block and the index of the last run that begins at a clock or before; index -1 if none does."""
         block = bisect_right(self._firsts, clock) - 1 if len(self._firsts) > 1 else 0
-        return block, bisect_right(self._starts[block], clock) - 1
+        return block, bisect_right(self._starts[block], clock - self._firsts[block]) - 1
 
     def at(self, clock: int) -> Run | None:
         """Return the last run that begins at a clock or before. Its leaf is opened."""
@@ -98,7 +106,7 @@ class ClockOrder:
         found = self._blocks[block][at]
         if found.length:
             return found  # type: ignore[return-value]
-        return found.peek(writer, self._starts[block][at])  # type: ignore[union-attr]
+        return found.peek(writer, self._start(block, at))  # type: ignore[union-attr]
 
     def _run(self, block: int, at: int) -> Run:
         found = self._blocks[block][at]
@@ -121,12 +129,12 @@ class ClockOrder:
 
     def runs_of(self, block: int, writer: Writer) -> list[Run]:
         """Return the runs of a block. Those that are packed are copies, and remain packed."""
-        runs, starts = self._blocks[block], self._starts[block]
+        runs, first = self._blocks[block], self._firsts[block]
         many: list[Any] = [leaf for leaf, count in Counter(runs).items() if count >= COPIES_MIN and not leaf.length]
         copies = {run.start: run for leaf in many for run in leaf.copies() if run.writer is writer}
         return [
-            one if one.length else copies.get(start) or one.copy(writer, start)  # type: ignore[misc, union-attr]
-            for one, start in zip(runs, starts, strict=True)
+            one if one.length else copies.get(first + start) or one.copy(writer, first + start)  # type: ignore[misc, union-attr]
+            for one, start in zip(runs, self._starts[block], strict=True)
         ]
 
     def touch(self, clock: int) -> None:
@@ -139,7 +147,7 @@ class ClockOrder:
             self._blocks, self._starts, self._lengths, self._firsts, self.cells = [], [], [], [], []
         self._firsts.append(starts[0] if self._blocks else -1)
         self._blocks.append([*leaves])
-        self._starts.append(compact(starts))
+        self._starts.append(moved(starts, self._firsts[-1]))
         self._lengths.append(compact(lengths, SMALL))
         self.cells.append(None)
 
@@ -159,7 +167,7 @@ class ClockOrder:
     def insert(self, run: Run) -> None:
         """Add a run at its place."""
         starts = self._starts[-1]
-        if not starts or run.start > starts[-1]:
+        if not starts or run.start > self._firsts[-1] + starts[-1]:
             self.append(run)
             return
         block, at = self._locate(run.start)
@@ -169,7 +177,7 @@ class ClockOrder:
 
     def _add(self, block: int, at: int, run: Run) -> None:
         self._blocks[block].insert(at, run)
-        self._starts[block] = with_number(self._starts[block], at, run.start)
+        self._starts[block] = with_number(self._starts[block], at, run.start - self._firsts[block])
         lengths = self._lengths[block]
         if lengths is not None:
             lengths.insert(at, 0)
@@ -177,10 +185,11 @@ class ClockOrder:
     def _halve(self, block: int) -> None:
         runs, starts, lengths = self._blocks[block], self._starts[block], self._lengths[block]
         half = len(runs) // 2
+        first = starts[half]
         self._blocks.insert(block + 1, runs[half:])
-        self._starts.insert(block + 1, starts[half:])
+        self._starts.insert(block + 1, moved(starts[half:], first))
         self._lengths.insert(block + 1, None if lengths is None else lengths[half:])
-        self._firsts.insert(block + 1, starts[half])
+        self._firsts.insert(block + 1, self._firsts[block] + first)
         self.cells[block : block + 1] = [None, None]
         del runs[half:], starts[half:]
         if lengths is not None:
@@ -192,7 +201,7 @@ class ClockOrder:
         lengths = self._lengths[block]
         if lengths is None:
             lengths = self._lengths[block] = array("B", [0]) * len(self._blocks[block])
-            self._starts[block] = compact(list(self._starts[block]))
+            self._starts[block] = compact(self._starts[block], SMALL)
         try:
             lengths[at] = run.length
         except OverflowError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.core.v1 import text_pb2
-from antiphon.model.text.clock_order import SMALL, Clocks, compact, with_number
+from antiphon.model.text.clock_order import SMALL, compact, moved, with_number
 from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Unit, Writer
 from antiphon.model.wire import field, number_at, tags
 
@@ -69,12 +69,28 @@ def _row(unit: Unit) -> bytes:
 class _Block:
     """Rows, and the clocks at which their insertions begin. If writers are places of feeds, `feeds` has those."""
 
-    __slots__ = ("_data", "_is_sealed", "feeds", "starts")
+    __slots__ = ("_data", "_is_sealed", "feeds", "first", "steps")
 
-    def __init__(self, rows: bytes, starts: Clocks, feeds: Mapping[int, bytes] | None) -> None:
+    def __init__(self, rows: bytes, starts: Sequence[int], feeds: Mapping[int, bytes] | None) -> None:
         self.rows = rows
-        self.starts = starts
+        self.first = starts[0]
+        self.steps = moved(starts, self.first)  # from the first clock to those of all
         self.feeds = feeds
+
+    @property
+    def starts(self) -> list[int]:
+        """The first clocks."""
+        return [self.first + step for step in self.steps]
+
+    def find(self, clock: int) -> int:
+        """Return the index of the last insertion that begins at a clock or before."""
+        return bisect_right(self.steps, clock - self.first) - 1
+
+    def add(self, at: int, start: int) -> None:
+        """Add a clock at an index."""
+        if start < self.first:
+            self.first, self.steps = start, moved(self.steps, start - self.first)
+        self.steps = with_number(self.steps, at, start - self.first)
 
     @property
     def rows(self) -> bytes:
@@ -117,9 +133,15 @@ class _Block:
     def renumber(self, number_of: Callable[[Writer], int], leaves: Leaves, feeds: Mapping[int, bytes] | None) -> None:
         """Give the writers other numbers: places of feeds, or those of the text."""
         proto, writer_at = text_pb2.TextSnapshot.FromString(self.rows), self._writers(leaves)
-        for row in proto.waiting:
-            row.writer, row.parent_writer = number_of(writer_at(row.writer)), number_of(writer_at(row.parent_writer))
-        self.rows, self.feeds = proto.SerializeToString(deterministic=True), feeds
+        writer = proto.waiting[0].writer  # of all rows
+        named = {writer, *[row.parent_writer for row in proto.waiting]}
+        numbers = {number: number_of(writer_at(number)) for number in named}
+        if any(number != other for number, other in numbers.items()):
+            writer = numbers[writer]
+            for row in proto.waiting:
+                row.writer, row.parent_writer = writer, numbers[row.parent_writer]
+            self.rows = proto.SerializeToString(deterministic=True)
+        self.feeds = feeds
 
 
 class Waiting:
@@ -145,30 +167,32 @@ class Waiting:
 
     def _locate(self, clock: int) -> tuple[int, int]:
         block = max(bisect_right(self._blocks, clock, key=_first_start) - 1, 0)
-        return block, bisect_right(self._blocks[block].starts, clock) - 1 if self._blocks else -1
+        return block, self._blocks[block].find(clock) if self._blocks else -1
 
     def add(self, unit: Unit) -> None:
         """Add an insertion."""
         row = _row(unit)
         if not self._blocks:
-            self._blocks.append(_Block(row, compact([unit.start]), None))
+            self._blocks.append(_Block(row, [unit.start], None))
             return
         nth, at = self._locate(unit.start)
         block = self._own(nth)
-        size, count = len(block.rows) + len(row), len(block.starts)
+        size, count = len(block.rows) + len(row), len(block.steps)
         is_last = nth == len(self._blocks) - 1 and at == count - 1
         if is_last and (count == ROWS_MAX or size > SIZE_MAX):
             block.seal()
-            self._blocks.append(_Block(row, compact([unit.start]), None))
+            self._blocks.append(_Block(row, [unit.start], None))
             return
         begin = len(block.rows) if at == count - 1 else block.bounds(at + 1)[0]
         block.rows = block.rows[:begin] + row + block.rows[begin:]
-        block.starts = with_number(block.starts, at + 1, unit.start)
+        block.add(at + 1, unit.start)
         if count == ROWS_MAX or size > SIZE_MAX:
             half = (count + 1) // 2
-            begin = block.bounds(half)[0]
-            self._blocks.insert(nth + 1, _Block(block.rows[begin:], block.starts[half:], None))
-            block.rows, block.starts = block.rows[:begin], block.starts[:half]
+            begin, starts = block.bounds(half)[0], block.starts
+            self._blocks[nth : nth + 1] = [
+                _Block(block.rows[:begin], starts[:half], None),
+                _Block(block.rows[begin:], starts[half:], None),
+            ]
 
     def pop(self, start: int) -> Unit:
         """Remove and return the insertion that begins at a clock."""
@@ -184,7 +208,7 @@ class Waiting:
         begin, end = block.bounds(at)
         block.rows = block.rows[:begin] + row + block.rows[end:]
         if not row:
-            del block.starts[at]
+            del block.steps[at]
         if not block.rows:
             del self._blocks[nth]
 
@@ -200,15 +224,16 @@ class Waiting:
         first, visited = ranges[0][0], 0
         for nth in range(self._locate(first)[0], len(self._blocks)):
             block = self._blocks[nth]
-            if block.starts[0] > ranges[-1][1]:
+            starts = block.starts
+            if starts[0] > ranges[-1][1]:
                 break
-            low = max(bisect_right(block.starts, first) - 1, 0)
-            high = bisect_right(block.starts, ranges[-1][1])
+            low = max(bisect_right(starts, first) - 1, 0)
+            high = bisect_right(starts, ranges[-1][1])
             visited += high - low
             for at in range(low, high):
-                start = block.starts[at]
+                start = starts[at]
                 begin = bisect_left(ranges, start, key=_end)
-                if begin == len(ranges) or (at + 1 < len(block.starts) and ranges[begin][0] >= block.starts[at + 1]):
+                if begin == len(ranges) or (at + 1 < len(starts) and ranges[begin][0] >= starts[at + 1]):
                     continue
                 unit = block.unit(at, self._leaves)
                 end = bisect_right(ranges, start + unit.length - 1, key=_begin)
@@ -242,52 +267,90 @@ class Waiters:
     __slots__ = ("_blocks",)
 
     def __init__(self) -> None:
-        self._blocks: list[list[Clocks]] = []  # clocks; numbers of the writers that wait; their clocks
+        self._blocks: list[_Names] = []
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
 
     def add(self, unit: Unit) -> None:
         """Add an insertion."""
-        name = (unit.above_clock, unit.writer.number, unit.start)
-        if not self._blocks:
-            self._blocks.append([compact([number], SMALL) for number in name])
-            return
-        nth = max(bisect_right(self._blocks, name[0], key=_first) - 1, 0)
+        clock = unit.above_clock
+        nth = max(bisect_right(self._blocks, clock, key=_first) - 1, 0)
+        if not self._blocks or (nth == len(self._blocks) - 1 and self._blocks[nth].is_full_before(clock)):
+            self._blocks.append(_Names(clock, unit.start - clock))
+            nth = len(self._blocks) - 1
         block = self._blocks[nth]
-        at = bisect_right(block[0], name[0])
-        if at == NAMES_MAX and nth == len(self._blocks) - 1:
-            self._blocks.append([compact([number], SMALL) for number in name])
-            return
-        block[:] = [with_number(column, at, number) for column, number in zip(block, name, strict=True)]
-        if len(block[0]) > NAMES_MAX:
-            half = NAMES_MAX // 2
-            self._blocks.insert(nth + 1, [column[half:] for column in block])
-            block[:] = [column[:half] for column in block]
+        block.add(clock, unit.writer.number, unit.start)
+        if len(block.clocks) > NAMES_MAX:
+            self._blocks[nth : nth + 1] = block.halves()
 
     def pop(self, first: int, last: int) -> list[tuple[int, int]]:
         """Remove the insertions that wait for clocks from one to another; return their writers' numbers and clocks."""
         found: list[tuple[int, int]] = []
         nth = max(bisect_left(self._blocks, first, key=_first) - 1, 0)
-        while nth < len(self._blocks) and self._blocks[nth][0][0] <= last:
-            block = self._blocks[nth]
-            low, high = bisect_left(block[0], first), bisect_right(block[0], last)
-            found += zip(block[1][low:high], block[2][low:high], strict=True)
-            for column in block:
-                del column[low:high]
-            if block[0]:
+        while nth < len(self._blocks) and self._blocks[nth].first <= last:
+            found += self._blocks[nth].pop(first, last)
+            if self._blocks[nth].clocks:
                 nth += 1
             else:
                 del self._blocks[nth]
         return found
 
 
+class _Names:
+    """Some names, in narrow columns. An insertion is later than what it waits for."""
+
+    __slots__ = ("clocks", "first", "least", "numbers", "steps")
+
+    def __init__(self, first: int, least: int) -> None:
+        self.first = first  # a clock up to those that are waited for
+        self.clocks = compact([], SMALL)  # from that clock to those
+        self.numbers = compact([], SMALL)  # of the writers that wait
+        self.least = least  # clocks between what is waited for and the insertion
+        self.steps = compact([], SMALL)  # how many more those are
+
+    def is_full_before(self, clock: int) -> bool:
+        """True if no name should be added after the others, and one for this clock would be."""
+        return len(self.clocks) == NAMES_MAX and self.first + self.clocks[-1] <= clock
+
+    def add(self, clock: int, number: int, start: int) -> None:
+        """Add a name."""
+        if clock < self.first:
+            self.first, self.clocks = clock, moved(self.clocks, clock - self.first)
+        at = bisect_right(self.clocks, clock - self.first)
+        self.clocks = with_number(self.clocks, at, clock - self.first)
+        self.numbers = with_number(self.numbers, at, number)
+        step = start - clock
+        if step < self.least:
+            self.least, self.steps = step, moved(self.steps, step - self.least)
+        self.steps = with_number(self.steps, at, step - self.least)
+
+    def halves(self) -> list[_Names]:
+        """Return the two halves of the names."""
+        found = []
+        for half in (slice(NAMES_MAX // 2), slice(NAMES_MAX // 2, None)):
+            clocks = self.clocks[half]
+            names = _Names(self.first + clocks[0], self.least)
+            names.clocks = moved(clocks, clocks[0])
+            names.numbers, names.steps = self.numbers[half], self.steps[half]
+            found.append(names)
+        return found
+
+    def pop(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Remove those that wait for clocks from one to another; return their writers' numbers and clocks."""
+        low, high = bisect_left(self.clocks, first - self.first), bisect_right(self.clocks, last - self.first)
+        chosen = zip(self.clocks[low:high], self.numbers[low:high], self.steps[low:high], strict=True)
+        found = [(number, self.first + clock + self.least + step) for clock, number, step in chosen]
+        del self.clocks[low:high], self.numbers[low:high], self.steps[low:high]
+        return found
+
+
 def _first_start(block: _Block) -> int:
-    return block.starts[0]
+    return block.first + block.steps[0]
 
 
-def _first(block: list[Clocks]) -> int:
-    return block[0][0]
+def _first(names: _Names) -> int:
+    return names.first
 
 
 def _number(writer: Writer) -> int:
