@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Refused, Sa
 from antiphon.party.engine.postings import decode_postings, encode_postings
 from antiphon.party.store.item_store import (
     FORMAT,
+    LONG,
     ItemStore,
     decode_lane,
     delete_file,
@@ -71,6 +74,28 @@ def some() -> Save:
 def put(store: ItemStore, save: Save) -> None:
     with store.saving() as add:
         add(save)
+
+
+def test_a_long_row_is_stored_without_copies_of_it(store: ItemStore, path: Path) -> None:
+    """Given rows around the length from which SQLite gets a record piece by piece, then they are read as they were."""
+    long = random.Random(1).randbytes(3 * LONG)
+    for records in ([long[:LONG], long[: LONG + 1], b"short"], [b"short", long, long[:LONG]], [long[1:], b"", b"x"]):
+        ids = [bytes([nth]) * 16 for nth in range(3)]
+        put(store, Save(rows=[ItemRow(item, record, "m", 1) for item, record in zip(ids, records, strict=True)]))
+        assert [store.load([item])[item] for item in ids] == records
+    save = Save(rows=[ItemRow(A, long, "m", 1)])
+    tracemalloc.start()
+    try:
+        put(store, save)
+        assert tracemalloc.get_traced_memory()[1] < LONG
+    finally:
+        tracemalloc.stop()
+    store.close()
+    with closing(ItemStore(path, PARTY)) as again:
+        assert again.load([A]) == {A: long}
+    spoil(path, "UPDATE items SET record = ? WHERE id = ?", bytes(len(long) + 4), A)
+    with closing(ItemStore(path, PARTY)) as again, pytest.raises(StoreError, match="changed"):
+        again.load([A])
 
 
 def read(store: ItemStore) -> tuple[object, ...]:

@@ -41,6 +41,8 @@ FORMAT = "antiphon.items.8"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
+LONG = 1 << 20  # bytes of a record that is written piece by piece
+_PIECE = 1 << 16
 _RENEW_ITEM = """
 ON CONFLICT (id) DO UPDATE SET model = excluded.model,
   version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
@@ -379,13 +381,18 @@ class ItemStore:
         columns = [
             (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, row.guarded) for row in save.rows
         ]
+        records = [row.record or b"" for row in save.rows]
+        long = [(known, record) for known, record in zip(columns, records, strict=True) if len(record) > LONG]
         rows = [
-            (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
+            (*known, b"" if len(record) > LONG else _checked(record, row_key(known)))
+            for known, record in zip(columns, records, strict=True)
         ]
         described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
         save.rows.clear()
         self._insert("items", rows, _RENEW_ITEM)
-        del rows, columns  # the index takes memory of its own
+        del rows, columns, records  # the index takes memory of its own
+        while long:
+            self._write_long(*long.pop())
         if self.index is not None and described:
             self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])
@@ -401,6 +408,16 @@ class ItemStore:
                 for lane in save.lanes
             ],
         )
+
+    def _write_long(self, known: tuple[Any, ...], record: bytes) -> None:
+        """Write a long record piece by piece: SQLite copies a bound value twice, and the checksum would be a third."""
+        item, size = known[0], len(record)
+        self._db.execute("UPDATE items SET record = zeroblob(?) WHERE id = ?", (size + 4, item))
+        ((place,),) = self._db.execute("SELECT rowid FROM items WHERE id = ?", (item,)).fetchall()
+        with self._db.blobopen("items", "record", place) as blob, memoryview(record) as view:
+            for start in range(0, size, _PIECE):
+                blob.write(view[start : start + _PIECE])
+            blob.write(_sum(record, row_key(known)))
 
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], renew: str = "") -> None:
         for start in range(0, len(rows), _ROWS_A_STEP):
@@ -494,7 +511,11 @@ def delete_file(path: Path) -> None:
 
 def _checked(data: bytes, key: bytes) -> bytes:
     """Append a checksum over the data and its key, so that data under a wrong key is found as well."""
-    return data + u32(zlib.crc32(data, zlib.crc32(key)))
+    return data + _sum(data, key)
+
+
+def _sum(data: bytes, key: bytes) -> bytes:
+    return u32(zlib.crc32(data, zlib.crc32(key)))
 
 
 def row_key(columns: Sequence[Any]) -> bytes:
