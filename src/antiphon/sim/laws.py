@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, UnknownFeed
 from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, code_of
-from antiphon.feed.header import NO_END
+from antiphon.feed.header import NO_END, Kind
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Refused
@@ -97,20 +97,43 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
     """A post or an appended element shows in its item, unless it was removed or erased, or its item deleted.
 
     If a liar or a revoked member began the item, it shows in some item: of two geneses of one id, one gets another id.
+    It need not show if an epoch has taken another branch, beyond the place of the item's genesis, and not the token:
+    then nobody can tell which branch its writer had seen.
+
     `one_history` checks that all peers show the same; this law finds what all peers have dropped.
     """
     load, honest, gone = stage.workload, {peer.name for peer in stage.honest()}, stage.account.names
     steady = {item for item, maker in load.makers.items() if maker in honest - gone}
     first = stage.honest()[0]
     shown = {item: repr(_value(first, item)) for item in first.party.items()}
-    everything = "".join(shown.values())
+    everything, passed = "".join(shown.values()), _passed_by_epochs(stage)
     for written in load.written:
+        cut = None if written.item in shown else passed.get(written.item)
+        if cut is not None and written.stamp.seq >= cut.get(bytes(written.stamp.feed), 0):
+            continue
         here = written.peer in honest and written.item not in load.deleted and stage.ends.counts(written)
         if not (written.stays and here) or written.token in load.taken_away or written.place in load.erased:
             continue
         if written.token not in (shown.get(written.item, "") if written.item in steady else everything):
             text = repr(_value(first, written.item))
             yield f"item {written.item.hex()} lacks {written.token} of {written.peer}: {text:.200}"
+
+
+def _passed_by_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
+    """Return the items that begin on a branch inside the cut of an epoch, each with the first such cut."""
+    passed: dict[bytes, Mapping[bytes, int]] = {}
+    for peer in stage.honest():
+        cuts = [epoch.cut for epoch in peer.epochs.chain().final]
+        for feed in peer.member.machine.fork_ends:
+            record = peer.store.find(feed)
+            if record is None:
+                continue
+            for span in (*peer.store.held(feed, record.start, record.length), *peer.store.branches(feed)):
+                for block in span.blocks(0, span.count):
+                    cut = next((cut for cut in cuts if block.seq < cut.get(feed, 0)), None)
+                    if cut is not None and block.kind is Kind.GENESIS:
+                        passed.setdefault(block.item, cut)
+    return passed
 
 
 def who_may_write_can(stage: Stage) -> Iterator[str]:
