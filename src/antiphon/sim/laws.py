@@ -12,6 +12,7 @@ from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, Unkno
 from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, code_of
 from antiphon.feed.header import NO_END, Kind
+from antiphon.feed.rules import well_formed
 from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Refused
@@ -129,7 +130,7 @@ def _passed_by_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
             if record is None:
                 continue
             for span in (*peer.store.held(feed, record.start, record.length), *peer.store.branches(feed)):
-                for block in span.blocks(0, span.count):
+                for block in span.blocks(0, well_formed(span)):
                     cut = next((cut for cut in cuts if block.seq < cut.get(feed, 0)), None)
                     if cut is not None and block.kind is Kind.GENESIS:
                         passed.setdefault(block.item, cut)
