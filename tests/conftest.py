@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from antiphon.testing.peers import Peers
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK = "spark"  # the id of the parameter of `spark_worker`
@@ -80,3 +84,14 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test data in {folder}; set ANTIPHON_TEST_DATA to the folder that holds vectors/")
     return folder
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    """A party of three devices: Alice, who founded it, Bob and Carol."""
+    from antiphon.testing.peers import Peers  # most tests need none of it
+
+    with Peers(tmp_path / "peers") as made:
+        for name in ("alice", "bob", "carol"):
+            made.add(name)
+        yield made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,6 @@ from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Policy, Ro
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path / "peers") as made:
-        for name in ("alice", "bob", "carol"):
-            made.add(name)
-        yield made
 
 
 def show_bob_another(peers: Peers) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,6 @@ from antiphon.testing.peers import Peers
 from antiphon.testing.spans import SpanWriter
 
 THIRD = pair_of("a feed of two kinds")
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path / "peers") as made:
-        for name in ("alice", "bob", "carol"):
-            made.add(name)
-        yield made
 
 
 class TwoKinds:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.attacks.equivocator import Equivocator, meet, waits, works
 from tests.mesh.wire import Links, Wire, admits_of
@@ -39,14 +36,6 @@ from antiphon.party.live.item import Item
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path / "peers") as made:
-        for name in ("alice", "bob", "carol"):
-            made.add(name)
-        yield made
 
 
 class Namer(Equivocator):

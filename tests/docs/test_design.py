@@ -27,7 +27,7 @@ ENCODING = frozenset(
         "text/snapshot_marks",
         "text/snapshot_reader",
         "text/snapshot_writer",
-        "text/waiting",
+        "text/waiting_rows",
         "value",
         "wire",
     ]

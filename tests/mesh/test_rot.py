@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.attacks.equivocator import Equivocator
@@ -16,14 +14,6 @@ from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.testing.peers import Peer, Peers
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path / "peers") as made:
-        for name in ("alice", "bob", "carol"):
-            made.add(name)
-        yield made
 
 
 def rot(peer: Peer, text: bytes) -> None:

@@ -4,7 +4,7 @@ Start reading at `fugue` for the tree of elements and at `model` for the command
 
 model            `TextModel`: commands, reading, cursors, and the model interface
 fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, positions
-waiting          insertions whose parent is not here, as rows
+waiting_rows     insertions whose parent is not here, as rows
 orphans          where those are shown
 edges            the first and the last run of a subtree, without walking down to it
 leaves           `Leaf`: adjacent runs of the document; most leaves of a hostile text are packed

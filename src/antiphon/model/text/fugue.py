@@ -27,7 +27,7 @@ from antiphon.model.text.runs import (
     some_text,
 )
 from antiphon.model.text.siblings import Child, next_child, outermost, with_child
-from antiphon.model.text.waiting import Waiters, Waiting
+from antiphon.model.text.waiting_rows import Waiters, Waiting
 
 BURIED_MIN = 16  # runs that a range of a deletion visits; a range that visits as many is not visited again
 _NOBODY = Writer(b"")

@@ -182,11 +182,10 @@ class Leaf:
 
 
 class PackedRun:
-    """One run of a packed leaf. What hangs a new run below another one reads and changes it like a `Run`.
+    """One run of a packed leaf, with the attributes of a `Run` that are needed to insert a child of it.
 
-    It is an index in a leaf, which may be opened meanwhile; but no run may be put before it.
-
-    Children that do not fit into the columns of the leaf open it.
+    It is valid until a run is inserted before it in its leaf; the leaf may be opened meanwhile. Children that do not
+    fit into the columns of the leaf open it.
     """
 
     __slots__ = ("above", "above_clock", "index", "leaf", "left", "length", "start", "stride", "writer")

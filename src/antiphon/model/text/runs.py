@@ -18,7 +18,7 @@ from antiphon.model.text.siblings import Child, Siblings
 
 if TYPE_CHECKING:
     from antiphon.model.text.leaves import AnyRun, Leaf
-    from antiphon.model.text.waiting import Waiters, Waiting
+    from antiphon.model.text.waiting_rows import Waiters, Waiting
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1

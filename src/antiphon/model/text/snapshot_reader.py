@@ -17,7 +17,7 @@ from antiphon.model.text.runs import EMBED, OFFSET_BITS, OFFSET_MAX, Writer
 from antiphon.model.text.snapshot_columns import LAMPORT_MAX, WriterColumns, check
 from antiphon.model.text.snapshot_tree import build
 from antiphon.model.text.snapshot_writer import encode
-from antiphon.model.text.waiting import read_row
+from antiphon.model.text.waiting_rows import read_row
 from antiphon.model.value import value_bytes
 from antiphon.model.wire import number_at, tag_numbers
 

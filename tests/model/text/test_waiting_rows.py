@@ -13,11 +13,11 @@ from tests.model.text.test_leaves import tiny_leaves
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
-from antiphon.model.text import waiting
+from antiphon.model.text import waiting_rows
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
 from antiphon.model.text.runs import EMBED, LAMPORT, Unit
-from antiphon.model.text.waiting import Waiters, Waiting
+from antiphon.model.text.waiting_rows import Waiters, Waiting
 
 TEXT = TextModel()
 ALICE, BOB, EVE, GONE = b"a" * 32, b"b" * 32, b"e" * 32, b"m" * 32
@@ -46,9 +46,9 @@ def test_rows_are_the_insertions_that_were_put_in(chance: random.Random, steps: 
     rows, names = Waiting(state.leaves), Waiters()
     known: dict[int, Unit] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "ROWS_MAX", 3)
-        patch.setattr(waiting, "NAMES_MAX", 4)
-        patch.setattr(waiting, "SIZE_MAX", 300)
+        patch.setattr(waiting_rows, "ROWS_MAX", 3)
+        patch.setattr(waiting_rows, "NAMES_MAX", 4)
+        patch.setattr(waiting_rows, "SIZE_MAX", 300)
         far = chance.choice([1, 1 << 50])  # clocks beyond 64 bits, too
         feeds: list[bytes] = [ALICE, BOB]
         for _ in range(steps):
@@ -104,8 +104,8 @@ def test_texts_are_equal_whatever_waits_meanwhile(seed: int, writers: int, steps
     order = [one for one, log in zip(logs, world.logs, strict=True) for _ in log]
     chance.shuffle(order)
     with pytest.MonkeyPatch.context() as patch, tiny_leaves():
-        patch.setattr(waiting, "ROWS_MAX", 2)
-        patch.setattr(waiting, "NAMES_MAX", 2)
+        patch.setattr(waiting_rows, "ROWS_MAX", 2)
+        patch.setattr(waiting_rows, "NAMES_MAX", 2)
         state = TEXT.initial()
         for message in [next(log) for log in order]:
             try:
