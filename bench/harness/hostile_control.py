@@ -9,6 +9,7 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.feed.encoder import Draft
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
+    EpochGenesis,
     EpochRefusal,
     Erasure,
     FeedAdmission,
@@ -112,6 +113,20 @@ def votes(mallory: Mallory, size: int) -> None:
     mallory.spend(mallory.control, size, acts())
 
 
+def geneses(mallory: Mallory, size: int) -> None:
+    """Declarations of epochs that nobody has made, by a device that cannot declare any."""
+    control = mallory.member.machine.timeframe()
+    control_hash = mallory.member.machine.control_hash(control)
+
+    def acts() -> Iterator[Draft]:
+        for number, _ in enumerate(cycle([0])):
+            snapshot = bytes(Cid.of(number.to_bytes(8, "big"), DAG_CBOR))
+            genesis = EpochGenesis(number % 8, 1, b"", {}, control, snapshot, number, control_hash=control_hash)
+            yield mallory.signed(genesis, number)
+
+    mallory.spend(mallory.control, size, acts())
+
+
 def refusals(mallory: Mallory, size: int) -> None:
     """Refusals of snapshots that nobody has declared, each said twice."""
 
@@ -131,5 +146,6 @@ CONTROL_ATTACKS: dict[str, Callable[[Mallory, int], None]] = {
     "ends": ends,
     "erasures": erasures,
     "votes": votes,
+    "geneses": geneses,
     "refusals": refusals,
 }

@@ -91,8 +91,8 @@ def narrow(peers: Peers, chance: random.Random) -> None:
         item = alice.party.item(chance.choice(items))
         if what < 10:
             item.restrict_writers(chance.choice(peers.all).key)
-        else:
-            stamp = item.history()[0].stamp
+        elif history := item.history():  # all of it may be pruned
+            stamp = history[0].stamp
             alice.member.erase(Position(stamp.feed, stamp.seq))
 
 

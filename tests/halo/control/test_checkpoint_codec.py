@@ -14,7 +14,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.header import Entry
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.act_columns import NARROWING, ActColumns, fits_columns
-from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, Row
+from antiphon.halo.acts.barren_acts import SIGNED, BarrenActs, BarrenKind, Row
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint, SettledSpan
 from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_checkpoints
 from antiphon.halo.control.checkpoint_file import CheckpointFile
@@ -38,7 +38,7 @@ def a_lane(feed: bytes, rows: Sequence[tuple[BarrenKind, bytes, bytes]], acts: S
 
 
 def further(says: BarrenKind, key: bytes, group: bytes) -> bytes:
-    return group if says is BarrenKind.GROUP else group * key[8] if says is BarrenKind.COPIED_VOTE else b""
+    return group if says is BarrenKind.GROUP else group * key[8] if says in SIGNED else b""
 
 
 def some_branches(rows: Sequence[tuple[BarrenKind, bytes, bytes]]) -> BranchCheckpoint | None:

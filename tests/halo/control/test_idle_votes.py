@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -83,6 +84,10 @@ def vote(actor: Actor, other: Actor, number: int) -> None:
         told = claim if isinstance(claim, EpochAttestation) and number % 5 else attestation(about, number % 2)
         if number % 16 == 6:  # what was refused is declared, by anybody
             actor.write(EpochGenesis(told.term, told.number, b"", {}, Timeframe(), told.snapshot, 5))
+        elif number % 16 == 14:  # or in the name of somebody else, with the content of another
+            said = EpochGenesis(told.term, told.number, b"", {}, Timeframe(), told.snapshot, 5)
+            known = [found.genesis for found in opened.proposals]
+            copied(actor, replace(known[0], created_ms=number) if known else said, [other.device])
         claim = EpochRefusal(told.term, told.number, told.snapshot, reason=str(number))
     elif number % 4 == 1 and not (number % 3 and opened.proposals):
         claim = EpochEndorsement(about, 1 + number % 2, other.device.key)
@@ -94,7 +99,7 @@ def vote(actor: Actor, other: Actor, number: int) -> None:
 
 def copied(
     actor: Actor,
-    claim: Vote,
+    claim: Vote | EpochGenesis,
     pairs: Sequence[KeyPair],
     seen: Sequence[Entry] | None = None,
 ) -> None:
@@ -104,6 +109,14 @@ def copied(
 
 def attestation(number: int, choice: int = 0) -> EpochAttestation:
     return EpochAttestation(0, number, bytes(Cid.of(choice.to_bytes(4, "big"), DAG_CBOR)), bytes(32))
+
+
+def genesis(script: Script, choice: int) -> EpochGenesis:
+    """A genesis that declares what somebody else might have declared: only its snapshot is another."""
+    alice = script.actors[0]
+    control = Timeframe({alice.control.key: 0})
+    control_hash = alice.machine.control_hash(control)
+    return EpochGenesis(0, 1, b"", {}, control, attestation(1, choice).snapshot, 5, control_hash=control_hash)
 
 
 def refusal(number: int, choice: int = 0, reason: str = "") -> EpochRefusal:
@@ -147,15 +160,17 @@ def work_of_voting(count: int) -> tuple[int, int]:
         copied(dave, attestation(1, number), [bob.device, pair_of("nobody")])
         dave.write(refusal(1 + number % 3, number))
         dave.write(refusal(1, 0))
+        dave.write(genesis(script, number))
+        copied(dave, genesis(script, number), [pair_of("nobody")])
     machine = aside(script)
-    assert machine.checkpoints.count == 4 * count
+    assert machine.checkpoints.count == 6 * count
     saved, feeds = checkpoints_of(machine), script.rehearsal.blocks()
     resumed: list[PartyMachine] = []
     opening = calls(lambda: resumed.append(setting_aside(script, feeds, saved)))
     alice.write(Policy(attesters=(alice.device.key,)))
     resumed[0].add(alice.written[-1:])
     later = calls(resumed[0].epochs)
-    assert resumed[0].checkpoints.count == 4 * count
+    assert resumed[0].checkpoints.count == 6 * count
     return opening, later
 
 
@@ -190,6 +205,33 @@ def test_a_vote_counts_when_the_founder_names_its_signer_an_attester_later(copie
     assert machine.checkpoints.count == 1
     machine.add(alice.written[first.seq :])
     assert len(machine.epochs().final) == 1
+    assert answers(script, machine) == answers(script, plain(script))
+
+
+@pytest.mark.parametrize("copied_by_another", [False, True])
+def test_a_genesis_counts_when_the_founder_names_its_signer_an_attester_later(copied_by_another: bool) -> None:
+    """Those of others, with the same control hash, stay aside: nobody asks them which branch an epoch rests on."""
+    script = Script()
+    alice, bob, dave = script.actors[0], script.actors[1], script.actors[3]
+    alice.write(Policy(attesters=(bob.device.key,)))
+    first = alice.written[-1]
+    alice.hear(*script.actors)
+    for number in range(3):
+        dave.write(genesis(script, number))
+    if copied_by_another:
+        copied(dave, genesis(script, 0), [pair_of("nobody"), bob.device])
+    else:
+        bob.write(genesis(script, 0))
+    feeds = script.rehearsal.blocks()
+    machine = setting_aside(script, feeds)
+    for feed, blocks in feeds.items():
+        machine.add(blocks[: first.seq] if feed == alice.control.key else blocks)
+    machine.set_aside(1)
+    assert (machine.checkpoints.count, machine.epochs().open.proposals) == (4, ())
+    machine.add(alice.written[first.seq :])
+    assert len(machine.epochs().final) == 1
+    assert machine.checkpoints.count == 4
+    assert sum(isinstance(act.claim, EpochGenesis) for act in machine.acts()) == 1
     assert answers(script, machine) == answers(script, plain(script))
 
 

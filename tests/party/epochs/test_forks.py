@@ -30,10 +30,14 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import Equivocation, FeedRetired, MissingBlocks, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
+from antiphon.core.v1.credential_pb2 import Signature, SignedCredential
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
-from antiphon.halo.credentials.claims import Policy, Role
+from antiphon.halo.acts.act import credential_of
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import EpochGenesis, Policy, Role
+from antiphon.halo.member.fork_reports import untold
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import PATIENT_TERMS
 from antiphon.pipeline.plan.party_plan import Planner
@@ -86,6 +90,36 @@ def test_a_generator_that_signs_two_histories_splits_nobody(peers: Peers, alice:
     takes_over(peers, dave, alice, carol, dave)
     same(alice, carol, dave)
     assert dave.epochs.number == 2
+
+
+def signed_by_herself(mallory: Peer, holder: Peer) -> None:
+    """Mallory writes each genesis that somebody holds into her own feed, word for word, under her own signature."""
+    for act in member(holder).machine.acts():
+        if isinstance(act.claim, EpochGenesis):
+            block = member(holder).machine.block(act)
+            said, pair = SignedCredential.FromString(credential_of(block)), member(mallory).device.pair
+            signature = pair.sign(credential.TAG + mallory.party.key + said.payload)
+            word = SignedCredential(payload=said.payload, signatures=[Signature(key=pair.key, signature=signature)])
+            member(mallory)._append(word.SerializeToString(deterministic=True))
+
+
+def test_a_copy_without_its_signature_is_no_reason_not_to_repeat_a_genesis(
+    peers: Peers, alice: Peer, bob: Peer
+) -> None:
+    carol, dave, mallory = peers.add("carol"), peers.add("dave"), peers.add("mallory")
+    member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
+    agree_on(peers, alice, carol, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, dave)
+    for giver in (bob, dave, mallory):
+        alice.take(giver.ranges({}))
+    member(alice).refresh()
+    before = untold(member(alice))
+    signed_by_herself(mallory, alice)
+    alice.take(mallory.ranges({}))
+    member(alice).refresh()
+    assert len(before) == 1
+    assert untold(member(alice)) == before
 
 
 def test_devices_tell_by_themselves_what_stands_on_one_branch_only(peers: Peers, alice: Peer, bob: Peer) -> None:

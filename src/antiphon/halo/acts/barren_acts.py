@@ -4,8 +4,8 @@ An act is *barren* if it is void whatever else arrives: its writer had no right 
 nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
 its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
 count, or where no budget counts: those acts are recalled then. A vote about an epoch is barren as long as no attester
-of its number has signed it, and a refusal as long as nobody has declared that epoch. docs/design/parties.md has the
-rule.
+of its number has signed it, a genesis as long as nobody has who can declare one, and a refusal as long as nobody has
+declared that epoch. docs/design/parties.md has the rule.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ class BarrenKind(enum.IntEnum):
     VOTE = 7  # a vote that its writer has signed: the number of the epoch
     COPIED_VOTE = 8  # a vote that others have signed: the number, and how many; their keys
     REFUSAL = 9  # a refusal of an epoch that nobody has declared: its name (`name_of`)
+    GENESIS = 10  # a genesis of an epoch: the number, and how many have signed it; their keys
 
 
 SPENT = (BarrenKind.SPENT, BarrenKind.EDITOR_SPENT)
 MEMBERS = (BarrenKind.MEMBER, *SPENT)
 GRANTS = (*MEMBERS, BarrenKind.GROUP)
 ADMISSIONS = (BarrenKind.ADMISSION, BarrenKind.REPEATED)
-VOTES = (BarrenKind.VOTE, BarrenKind.COPIED_VOTE, BarrenKind.REFUSAL)
+SIGNED = (BarrenKind.COPIED_VOTE, BarrenKind.GENESIS)  # with the keys of all that have signed them
+VOTES = (BarrenKind.VOTE, BarrenKind.REFUSAL, *SIGNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Row:
     seq: int
     says: BarrenKind
     key: bytes = bytes(KEY_SIZE)
-    more: bytes = b""  # further keys: a group, or who has signed a vote
+    more: bytes = b""  # further keys: a group, or who has signed a vote or genesis
 
 
 class BarrenActs:
@@ -205,7 +207,7 @@ class BarrenActs:
 def further_keys(says: npt.NDArray[np.uint8], keys: bytes) -> Seqs:
     """Return how many further keys each act has: a group, or as many as have signed a vote."""
     counts: Seqs = np.frombuffer(keys, dtype=np.uint8).reshape(-1, KEY_SIZE)[:, _NUMBER_SIZE].astype(np.int64)
-    counts[says != BarrenKind.COPIED_VOTE] = 0
+    counts[~np.isin(says, SIGNED)] = 0
     counts[says == BarrenKind.GROUP] = 1
     return counts
 
@@ -229,8 +231,8 @@ def name_of(claim: EpochGenesis | EpochRefusal) -> bytes:
 def row_of(act: Act, *, repeated: bool = False, kind: BarrenKind | None = None) -> Row:
     """Return the row of a barren act; with the kind of one that is barren until an epoch is final."""
     claim = act.claim
-    if isinstance(claim, EpochAttestation | EpochEndorsement):
-        signers = sorted(act.signers) if kind is BarrenKind.COPIED_VOTE else []
+    if isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement):
+        signers = sorted(act.signers) if kind in SIGNED else []
         key = u64(claim.number) + bytes([len(signers)])
         return Row(act.stamp.seq, kind or BarrenKind.NOTHING, key.ljust(KEY_SIZE, b"\0"), b"".join(signers))
     if isinstance(claim, EpochRefusal):

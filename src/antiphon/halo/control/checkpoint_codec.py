@@ -16,7 +16,7 @@ from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, Barren
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 
-TAG = b"antiphon.checkpoint.5\0"
+TAG = b"antiphon.checkpoint.6\0"
 _WHAT = "checkpoints of control feeds"
 _SUM_SIZE = 32
 

@@ -8,7 +8,7 @@ that is shown both branches finds the blocks that the attesters had, whichever b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _TAG = b"antiphon.control.v1"
 Strays = tuple[Act, ...]  # acts beyond the histories of their feeds that a control timeframe includes
+_Geneses = dict[bytes, dict[bytes, Act]]  # by some name, then by the hash of the block
 
 
 class ControlPaths:
@@ -32,17 +33,30 @@ class ControlPaths:
 
     def __init__(self, machine: PartyMachine) -> None:
         self._machine = machine
-        self._geneses: dict[bytes, list[Act]] = {}  # by digest: a genesis may be repeated
-        self._hashed: dict[bytes, list[Act]] = {}  # by control hash: a snapshot may be declared again, elsewhere
+        self._geneses: _Geneses = {}  # by digest: a genesis may be repeated
+        self._hashed: _Geneses = {}  # by control hash: a snapshot may be declared again, elsewhere
         self._found: dict[tuple[bytes, ...], Strays] = {}  # by the geneses up to one
 
     def note(self, acts: Sequence[Act]) -> None:
         """Take note of geneses."""
         for act in acts:
-            if isinstance(act.claim, EpochGenesis):
-                self._geneses.setdefault(act.digest, []).append(act)
-                if act.claim.control_hash:
-                    self._hashed.setdefault(act.claim.control_hash, []).append(act)
+            for found, name in self._names(act):
+                found.setdefault(name, {})[act.hash] = act
+
+    def drop(self, acts: Iterable[Act]) -> None:
+        """Let go of geneses that are set aside: nobody has signed them who can declare an epoch of their number."""
+        for act in acts:
+            for found, name in self._names(act):
+                known = found.get(name, {})
+                known.pop(act.hash, None)
+                if not known:
+                    found.pop(name, None)
+
+    def _names(self, act: Act) -> Iterator[tuple[_Geneses, bytes]]:
+        if isinstance(act.claim, EpochGenesis):
+            yield self._geneses, act.digest
+            if act.claim.control_hash:
+                yield self._hashed, act.claim.control_hash
 
     def forget(self) -> None:
         """A history is shorter than it was: positions that were unambiguous may not be so any more."""
@@ -52,17 +66,27 @@ class ControlPaths:
 
     def of_epoch(self, epoch: FinalEpoch, before: Sequence[FinalEpoch]) -> Strays | str:
         """Return the acts beyond histories that a final epoch holds."""
-        return self.of_genesis(epoch, epoch.genesis, before)
+        return self.of_genesis(epoch, epoch.genesis, before, epoch.declarers)
 
     def of_genesis(
-        self, genesis: EpochGenesis | FinalEpoch, digest: bytes, before: Sequence[FinalEpoch], act: Act | None = None
+        self,
+        genesis: EpochGenesis | FinalEpoch,
+        digest: bytes,
+        before: Sequence[FinalEpoch],
+        declarers: Collection[bytes],
+        act: Act | None = None,
     ) -> Strays | str:
-        """Return the acts beyond histories in the control timeframe of a genesis, or why they are not known here."""
+        """Return the acts beyond histories in the control timeframe of a genesis, or why they are not known here.
+
+        Other geneses help to find them only if one of the `declarers` of its number has signed them: others may be set
+        aside.
+        """
         key = (*(epoch.genesis for epoch in before), digest)
         if digest and key in self._found:
             return self._found[key]
-        acts = self._geneses.get(digest, []) if act is None else [act]
-        acts = [*_sorted(acts), *_sorted(self._hashed.get(genesis.control_hash, ()))]
+        acts = _sorted(self._geneses.get(digest, {}).values()) if act is None else [act]
+        acts += _sorted(self._hashed.get(genesis.control_hash, {}).values())
+        acts = [one for one in acts if one is act or not one.signers.isdisjoint(declarers)]
         found = self._find(genesis, acts, before)
         if digest and not isinstance(found, str):
             self._found[key] = found

@@ -56,18 +56,19 @@ class EpochRights:
 
     def _find_policy(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
         control = proposal.genesis.control
-        strays = self._paths.of_genesis(proposal.genesis, proposal.digest, before)
+        strays = self._paths.of_genesis(proposal.genesis, proposal.digest, before, proposal.declarers)
         if isinstance(strays, str):
             return strays
         return self.within(control, self.floors(before), strays).policy(Place(b"", 0, dict(control)))
 
     def rests_on(self, genesis: Act) -> str:
         """Return why the blocks that a genesis claims to rest on are not known here, or are others; "" if they are."""
-        claim, final = genesis.claim, self._machine.epochs().final
+        claim, chain = genesis.claim, self._machine.epochs()
         assert isinstance(claim, EpochGenesis)
         if not claim.control_hash:
             return "it does not tell which blocks of control feeds it rests on"
-        found = self._paths.of_genesis(folded(claim, final[-1] if final else None), b"", final, genesis)
+        declarers = chain.open.config.declarers
+        found = self._paths.of_genesis(folded(claim, chain.last), b"", chain.final, declarers, genesis)
         return found if isinstance(found, str) else ""
 
     def at(self, control: Timeframe, control_hash: bytes = b"") -> Authority:
@@ -90,7 +91,9 @@ class EpochRights:
             for proposal in chain.open.proposals
             if proposal.genesis.control == control and control_hash in (b"", proposal.genesis.control_hash)
         }
-        found += [self._paths.of_genesis(one.genesis, one.digest, chain.final) for one in proposals.values()]
+        found += [
+            self._paths.of_genesis(one.genesis, one.digest, chain.final, one.declarers) for one in proposals.values()
+        ]
         held = tuple(act for act in self._machine.held() if control.includes(*act.position))
         whole = {act.stamp.feed for act in held if control.get(act.stamp.feed) == act.stamp.seq} >= missing
         if whole and control_hash in (b"", self._paths.canonical_hash(control, held)):

@@ -560,6 +560,7 @@ class PartyMachine(PartyAnswers):
         self._aside -= len(acts)
         votes = [act for act in acts if isinstance(act.claim, EpochAct)]
         self._electoral += votes
+        self._paths.note(votes)
         self._chain = None if votes else self._chain
 
     def to_be_read(self) -> Iterator[Act]:
@@ -571,6 +572,7 @@ class PartyMachine(PartyAnswers):
         sweep = self.checkpoints.sweep(least)
         if sweep.moved:
             self._aside += len(sweep.gone)
+            self._paths.drop(act for act in self._electoral if act.hash in sweep.gone)
             for acts in (self._acts, self._electoral, self._spent):
                 acts[:] = [act for act in acts if act.hash not in sweep.gone]
             self._chain = None  # it holds on to votes that are set aside

@@ -115,7 +115,7 @@ class Ballot:
         if device not in act.signers:
             self._hear(act)
             return
-        if isinstance(claim, EpochGenesis):
+        if isinstance(claim, EpochGenesis) and device in self.config.declarers:
             if claim.term in path.declared:
                 self.repeated.add(act)
                 return
@@ -241,8 +241,11 @@ def uncounted(act: Act, device: bytes | None, config: EpochConfig) -> str:
         return because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
     if expired(act):
         return because(Reason.ACT_EXPIRED, "it had expired when it was written")
+    if isinstance(act.claim, EpochGenesis):
+        other = f"nobody who signed it is an attester of epoch {config.number}, or its generator"
+        return because(Reason.EPOCH_PROPOSER, other) if act.signers.isdisjoint(config.declarers) else ""
     if device not in act.signers:
-        copy = isinstance(act.claim, EpochGenesis | EpochAttestation)
+        copy = isinstance(act.claim, EpochAttestation)
         return "" if copy else because(Reason.ACT_UNSIGNED, "it is not signed by the device that wrote it")
     if device in config.attesters or not isinstance(act.claim, EpochAttestation | EpochEndorsement):
         return ""

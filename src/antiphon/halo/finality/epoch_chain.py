@@ -17,6 +17,7 @@ from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import name_of
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import (
+    EpochAct,
     EpochAttestation,
     EpochEndorsement,
     EpochGenesis,
@@ -52,7 +53,8 @@ class EpochChain:
     won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
     """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
     witnesses: Witnesses = field(compare=False, repr=False, kw_only=True)  # among the geneses of the open number
-    declared: Collection[bytes] = field(compare=False, repr=False, kw_only=True)  # epochs of any number, by name
+    declared: Collection[bytes] = field(compare=False, repr=False, kw_only=True)
+    """Epochs, by name, that somebody has declared who can: of final numbers, and of the open one."""
     refused: Mapping[tuple[bytes, bytes], int] = field(compare=False, repr=False, kw_only=True)
     """By control feed and name of an epoch: the first refusal in the history of that feed."""
 
@@ -71,7 +73,7 @@ class EpochChain:
     def _uncounted(self, act: Act) -> str:
         """Return why a vote counts for nobody. Those that are set aside are not among the acts of the chain."""
         claim = act.claim
-        if not isinstance(claim, EpochAttestation | EpochEndorsement | EpochRefusal):
+        if not isinstance(claim, EpochAct):
             return ""
         config = self.electorate(claim.number)
         if config is None:
@@ -136,7 +138,7 @@ class _Fold:
         lacks = ""
         while True:
             ballot = self._ballot(config)
-            witnesses = self._witnesses(config.number, final[-1] if final else None)
+            witnesses = self._witnesses(config, final[-1] if final else None)
             proposals = self._proposals(ballot, final[-1] if final else None, witnesses)
             won = [proposal for proposal in proposals if self._won(ballot, proposal)]
             if not won:
@@ -152,7 +154,7 @@ class _Fold:
             votes.append(self._settle(ballot, proposals, first.genesis))
             decided.append(config)
             config = EpochConfig.of(config.number + 1, self._party, policy, self._founder, self._genesis_feed)
-        declared, refused = self._declared(), self._first_refusals()
+        declared, refused = self._declared((*decided, config)), self._first_refusals()
         opened = OpenNumber(
             config,
             tuple(proposals),
@@ -181,8 +183,8 @@ class _Fold:
             refused=refused,
         )
 
-    def _declared(self) -> frozenset[bytes]:
-        acts = chain.from_iterable(self._numbers.values())
+    def _declared(self, configs: Iterable[EpochConfig]) -> frozenset[bytes]:
+        acts = chain.from_iterable(map(self._geneses, configs))
         return frozenset(name_of(act.claim) for act in acts if isinstance(act.claim, EpochGenesis))
 
     def _first_refusals(self) -> dict[tuple[bytes, bytes], int]:
@@ -228,11 +230,18 @@ class _Fold:
 
     # -- geneses
 
-    def _witnesses(self, number: int, previous: FinalEpoch | None) -> Witnesses:
+    def _geneses(self, config: EpochConfig) -> Iterator[Act]:
+        """Yield the geneses of a number that somebody has signed who can declare it."""
+        for act in self._numbers.get(config.number, ()):
+            if isinstance(act.claim, EpochGenesis) and not uncounted(act, self._devices.get(act.stamp.feed), config):
+                yield act
+
+    def _witnesses(self, config: EpochConfig, previous: FinalEpoch | None) -> Witnesses:
         found: dict[tuple[bytes, bytes], dict[bytes, int]] = defaultdict(dict)
-        for act in self._numbers.get(number, ()):
+        for act in self._geneses(config):
             claim, (feed, seq) = act.claim, act.position
-            if isinstance(claim, EpochGenesis) and claim.control_hash and _sees_control(act, claim, previous):
+            assert isinstance(claim, EpochGenesis)
+            if claim.control_hash and _sees_control(act, claim, previous):
                 first = found[claim.control_hash, claim.control.encode()]
                 first[feed] = min(seq, first.get(feed, seq))
         return found
@@ -269,6 +278,7 @@ class _Fold:
             sound,
             tuple(sorted(ballot.attested.get(choice, ()))),
             tuple(sorted(ballot.confirmed.get(choice, ()))),
+            config.declarers,
             act,
         )
 

@@ -47,6 +47,11 @@ class EpochConfig:
         return cls(number, attesters, policy.generator or ranked(number, party, attesters)[0], policy)
 
     @property
+    def declarers(self) -> frozenset[bytes]:
+        """Return the devices whose geneses count. No other can be elected: who endorses it lies."""
+        return frozenset((*self.attesters, self.generator))
+
+    @property
     def quorum(self) -> int:
         """Return the quorum: more than half, or more than two thirds if attesters may lie."""
         count = len(self.attesters)
@@ -73,6 +78,7 @@ class FinalEpoch:
     term: int = field(default=0, compare=False)
     declared: Stamp = field(default=Stamp(0, b"", 0), compare=False)
     genesis: bytes = field(default=b"", compare=False)  # the digest of its genesis
+    declarers: frozenset[bytes] = field(default=frozenset(), compare=False, repr=False)  # of its number
 
     @classmethod
     def of(cls, proposal: Proposal) -> FinalEpoch:
@@ -90,6 +96,7 @@ class FinalEpoch:
             claim.term,
             proposal.stamp,
             proposal.digest,
+            proposal.declarers,
         )
 
     def length(self, feed: bytes) -> int:
@@ -126,6 +133,7 @@ class Proposal:
     sound: bool  # whether it is final once a quorum has attested it
     attested: tuple[bytes, ...]  # devices
     confirmed: tuple[bytes, ...]  # devices that attested twice; needed only if attesters may lie
+    declarers: frozenset[bytes] = field(compare=False, repr=False)  # of its number
     act: Act = field(compare=False, repr=False)
 
 

@@ -4,6 +4,9 @@ A vote counts for its writer, or, if others have signed it, as a copy of theirs.
 number, or the number is not open yet, no answer about epochs depends on it. The attesters of a number may become
 others: the first policy of the founder comes, an epoch becomes final, or attesters lie. Then their votes are *woken*.
 
+A genesis counts if an attester of its number has signed it, or the device that declares in term 0: only these can be
+elected. Any other is idle like a vote.
+
 A refusal counts for nobody, and is told to people. It is idle as long as nobody has declared what it refuses, and if
 its feed has refused the same before.
 """
@@ -14,9 +17,9 @@ import numpy as np
 
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
-from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind, name_of
+from antiphon.halo.acts.barren_acts import SIGNED, BarrenActs, BarrenKind, name_of
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochRefusal
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_chain import EpochChain, may_refuse
 
 
@@ -25,14 +28,16 @@ def idle_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
     claim, device = act.claim, chain.feeds.get(act.stamp.feed)
     if isinstance(claim, EpochRefusal):
         return _idle_refusal(chain, act, claim)
-    if not isinstance(claim, EpochAttestation | EpochEndorsement) or device is None:
+    if not isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement) or device is None:
         return None
     if expired(act) or (device not in act.signers and isinstance(claim, EpochEndorsement)):
         return BarrenKind.NOTHING  # for ever
+    config = chain.electorate(claim.number)
+    if isinstance(claim, EpochGenesis):
+        return BarrenKind.GENESIS if config is None or act.signers.isdisjoint(config.declarers) else None
     kind, voters = BarrenKind.COPIED_VOTE, act.signers
     if device in act.signers:
         kind, voters = BarrenKind.VOTE, frozenset({device})
-    config = chain.electorate(claim.number)
     return kind if config is None or voters.isdisjoint(config.attesters) else None
 
 
@@ -46,7 +51,7 @@ def _idle_refusal(chain: EpochChain, act: Act, claim: EpochRefusal) -> BarrenKin
 
 
 def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
-    """Return the seqs of the votes of a control feed, of those that are set aside, that may count by this chain."""
+    """Return the seqs of the votes and geneses of a control feed, of those set aside, that may count by this chain."""
     configs = (*chain.decided, chain.open.config)
     found: list[int] = []
     for name, seq in barren.refusals(chain.declared).items():
@@ -57,9 +62,10 @@ def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
     if wanted and BarrenKind.VOTE in barren.kinds:
         places, numbers = barren.votes(BarrenKind.VOTE)
         found += barren.seqs[places[np.isin(numbers, wanted)]].tolist()
-    if BarrenKind.COPIED_VOTE in barren.kinds:
-        places, numbers = barren.votes(BarrenKind.COPIED_VOTE)
+    for kind in barren.kinds.intersection(SIGNED):
+        places, numbers = barren.votes(kind)
         for number in np.unique(numbers[(numbers > 0) & (numbers <= len(configs))]).tolist():
-            signed = barren.signed(places[numbers == number], configs[number - 1].attesters)
-            found += barren.seqs[signed].tolist()
+            config = configs[number - 1]
+            voters = config.declarers if kind is BarrenKind.GENESIS else config.attesters
+            found += barren.seqs[barren.signed(places[numbers == number], voters)].tolist()
     return found

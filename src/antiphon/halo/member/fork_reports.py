@@ -105,5 +105,8 @@ def _name(act: Act) -> tuple[int, bytes]:
 
 
 def _counts(act: Act, chain: EpochChain) -> bool:
-    """True if an act is a genesis, or a vote that gave one its quorum."""
-    return isinstance(act.claim, EpochGenesis) or not act.signers.isdisjoint(chain.won.get(_name(act), ()))
+    """True if an act is a genesis by somebody who can declare it, or a vote that gave one its quorum."""
+    if isinstance(act.claim, EpochGenesis):
+        config = chain.electorate(act.claim.number)
+        return config is not None and not act.signers.isdisjoint(config.declarers)
+    return not act.signers.isdisjoint(chain.won.get(_name(act), ()))
