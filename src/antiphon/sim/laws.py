@@ -13,7 +13,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.reasons import Reason, code_of
 from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.rules import well_formed
-from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, FeedAdmission, Position, Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
@@ -98,8 +98,7 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
     """A post or an appended element shows in its item, unless it was removed or erased, or its item deleted.
 
     If a liar or a revoked member began the item, it shows in some item: of two geneses of one id, one gets another id.
-    It need not show if an epoch has taken another branch, beyond the place of the item's genesis, and not the token:
-    then nobody can tell which branch its writer had seen.
+    It need not show if it was written outside the cut of an epoch that cannot keep the item: see `_lost_at_epochs`.
 
     `one_history` checks that all peers show the same; this law finds what all peers have dropped.
     """
@@ -107,9 +106,9 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
     steady = {item for item, maker in load.makers.items() if maker in honest - gone}
     first = stage.honest()[0]
     shown = {item: repr(_value(first, item)) for item in first.party.items()}
-    everything, passed = "".join(shown.values()), _passed_by_epochs(stage)
+    everything, lost = "".join(shown.values()), _lost_at_epochs(stage)
     for written in load.written:
-        cut = None if written.item in shown else passed.get(written.item)
+        cut = None if written.item in shown else lost.get(written.item)
         if cut is not None and written.stamp.seq >= cut.get(bytes(written.stamp.feed), 0):
             continue
         here = written.peer in honest and written.item not in load.deleted and stage.ends.counts(written)
@@ -120,12 +119,17 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
             yield f"item {written.item.hex()} lacks {written.token} of {written.peer}: {text:.200}"
 
 
-def _passed_by_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
-    """Return the items that begin on a branch inside the cut of an epoch, each with the first such cut."""
-    passed: dict[bytes, Mapping[bytes, int]] = {}
+def _lost_at_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
+    """Return the items that no epoch keeps unless others had built on them, each with the first cut past its genesis.
+
+    An epoch has taken another branch, beyond the place of the genesis: nobody can tell which branch a writer had seen.
+    Or the creator had admitted its data feed beyond a fork of its control feed: no act that counts gave it a right.
+    """
+    lost: dict[bytes, Mapping[bytes, int]] = {}
+    unadmitted = _admitted_beyond_forks(stage)
     for peer in stage.honest():
         cuts = [epoch.cut for epoch in peer.epochs.chain().final]
-        for feed in peer.member.machine.fork_ends:
+        for feed in (*peer.member.machine.fork_ends, *unadmitted):
             record = peer.store.find(feed)
             if record is None:
                 continue
@@ -133,8 +137,17 @@ def _passed_by_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
                 for block in span.blocks(0, well_formed(span)):
                     cut = next((cut for cut in cuts if block.seq < cut.get(feed, 0)), None)
                     if cut is not None and block.kind is Kind.GENESIS:
-                        passed.setdefault(block.item, cut)
-    return passed
+                        lost.setdefault(block.item, cut)
+    return lost
+
+
+def _admitted_beyond_forks(stage: Stage) -> set[bytes]:
+    """Return the data feeds of writes that no act which counts has admitted, of devices that forked a control feed."""
+    machine = stage.honest()[0].member.machine
+    openings = (act.claim for act in machine.acts() if isinstance(act.claim, FeedAdmission))
+    forked = {opening.device for opening in openings if opening.feed in machine.fork_ends}
+    writers = {bytes(written.stamp.feed): stage.peers[written.peer].device.key for written in stage.workload.written}
+    return {feed for feed, key in writers.items() if bytes(key) in forked and machine.authority.owner(feed) is None}
 
 
 def who_may_write_can(stage: Stage) -> Iterator[str]:
