@@ -12,6 +12,7 @@ from tests.attacks.work import calls
 import antiphon
 from antiphon import Role
 from antiphon.api.store import Store
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.encoder import Draft
@@ -20,7 +21,7 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import tables
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, Equivocated, MemberAdmission
+from antiphon.halo.credentials.claims import Claim, EpochAttestation, Equivocated, MemberAdmission
 from antiphon.testing.parties import pair_of
 from antiphon.testing.spans import SpanWriter
 
@@ -115,6 +116,33 @@ def test_branches_are_left_in_the_store(
         take(store, [forger.names(pens[1], "goes on")])
         assert machine.names(pair_of("goes on").key)
         assert not machine.waiting()
+
+
+def test_votes_on_branches_that_count_for_nobody_are_left_in_the_store(
+    homes: tuple[Store, Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One vote of a device that is no attester made each opening read its whole branch."""
+    owner, editor = homes
+    forger, member = Forger(editor), editor.manager.member(editor.party(LABEL).key)
+    snapshot = bytes(Cid.of(b"nobody has it", DAG_CBOR))
+    pens = [forger.pen(seed) for seed in range(BRANCHES)]
+    votes = [EpochAttestation(0, 1, snapshot, bytes([seed]) * 32) for seed in range(BRANCHES)]
+    spans = [forger.say(pen, vote) for pen, vote in zip(pens, votes, strict=True)]
+    spans += [forger.names(pen, f"{seed}") for seed, pen in enumerate(pens)]
+    take(owner, spans)
+    home, party, device = tmp_path / "owner", owner.party(LABEL).key, member.device.key
+    voids = owner.manager.member(party).machine.voids()
+    owner.close()
+    read_by_opening(home, monkeypatch)
+    assert spans_read(home, monkeypatch) == 0
+    with antiphon.open(home, epochs=False) as store:
+        machine = store.manager.member(party).machine
+        assert machine.voids() == voids
+        voted = [span.hash_at(span.first) for span in spans[1:BRANCHES]]
+        assert all(map(machine.settled.holds, voted))
+        store.party(LABEL).epochs.set_policy(attesters=[device])
+        assert machine.epochs().open.config.attesters == (bytes(device),)
+        assert not any(map(machine.settled.holds, voted)), "votes of an attester are read"
 
 
 def test_evidence_on_a_branch_that_the_store_has_too_makes_no_opening_read_the_others(

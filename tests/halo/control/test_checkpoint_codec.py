@@ -52,7 +52,10 @@ def some_branches(rows: Sequence[tuple[BarrenKind, bytes, bytes]]) -> BranchChec
         for at, (says, key, group) in enumerate(rows)
     ]
     keys = {key: group for _, key, group in rows}
-    return BranchCheckpoint.of(1, 2, bytes(32), spans, set(keys), keys) if len(rows) % 2 else None
+    count = sum(len(span.hashes) for span in spans)
+    votes = [Row(at, says, key, further(says, key, group)) for at, (says, key, group) in enumerate(rows[:count])]
+    table = BarrenActs.of(b"", votes)
+    return BranchCheckpoint.of(1, 2, bytes(32), spans, set(keys), keys, table) if len(rows) % 2 else None
 
 
 @given(st.dictionaries(KEYS, ROWS, max_size=3), st.data())
@@ -72,6 +75,7 @@ def test_the_bytes_of_what_was_kept_are_checked(
             assert list(branches.spans()) == list(wanted.spans())
             assert (branches.admitted(), set(branches.named())) == (wanted.admitted(), set(wanted.named()))
             assert (branches.acts, len(branches)) == (wanted.acts, len(wanted))
+            assert list(branches.votes.rows()) == list(wanted.votes.rows())
     at = data.draw(st.integers(0, len(encoded) - 1))
     broken = bytearray(encoded)
     broken[at] ^= 1 << data.draw(st.integers(0, 7))

@@ -7,6 +7,7 @@ import pytest
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BrokenChain, MissingBlocks
 from antiphon.core.timeframe import Timeframe
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
     EpochGenesis,
@@ -288,3 +289,20 @@ def test_what_is_no_credential_is_void_and_hurts_no_other() -> None:
     alice.admit(pair_of("bob").key, Role.READER)
     assert alice.state.member(pair_of("bob").key) is not None
     assert len(alice.voids) == 1
+
+
+def test_a_block_that_waits_and_turns_out_to_be_beyond_a_fork_waits_with_its_branch() -> None:
+    """The feed waited on, with the next block of a history that had none: who asked what waits met an `IndexError`."""
+    rehearsal, (alice, bob, carol) = party_of("bob", "carol")
+    carol.write(Policy(keep_epochs=3))
+    bob.hear(carol)
+    bob.write(Policy(keep_epochs=4))
+    machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    last = bob.written[-1]
+    for actor in (alice, bob, carol):
+        machine.add(block for block in actor.written if block is not carol.written[-1])
+    assert [waiting.stamp for waiting in machine.waiting()] == [last.stamp]
+    machine.end_fork(bob.control.key, last.seq)
+    assert machine.waiting() == ()
+    machine.add(carol.written[-1:])
+    assert [act.claim for act in machine.strays_at(bob.control.key, last.seq)] == [Policy(keep_epochs=4)]

@@ -14,11 +14,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from tests.budget import budget
-from tests.halo.control.test_checkpoints import LIMITS, ForkedHostile, answers, random_steps
+from tests.halo.control.test_checkpoints import LIMITS, answers, random_steps
+from tests.halo.control.test_idle_votes import ForkedVoters, attestation
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks, RefusedBlocks
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.encoder import Draft
@@ -30,7 +32,17 @@ from antiphon.halo.control.checkpoint_codec import decode_checkpoints, encode_ch
 from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import Claim, EpochRefusal, Equivocated, FeedKind, MemberAdmission, Policy, Role
+from antiphon.halo.credentials.claims import (
+    Claim,
+    EpochEndorsement,
+    EpochGenesis,
+    EpochRefusal,
+    Equivocated,
+    FeedKind,
+    MemberAdmission,
+    Policy,
+    Role,
+)
 from antiphon.testing.parties import Actor, pair_of
 from antiphon.testing.spans import SpanWriter
 
@@ -59,7 +71,7 @@ class Pen:
         return credential.sign_all(self.actor.party, claim, [self.actor.device], nonce=nonce, size=size)
 
 
-class ManyBranches(ForkedHostile):
+class ManyBranches(ForkedVoters):
     """The same, and Bob and others sign further histories; some of their blocks have seen other branches."""
 
     def __init__(self) -> None:
@@ -85,7 +97,7 @@ class ManyBranches(ForkedHostile):
             seen = [span.block(span.count - 1).entry]
         elif chance.random() < 0.2:
             seen = [Entry(chance.choice(others)[0].feed, 50, 60, bytes([chance.randrange(1, 4)]) * 32)]  # nobody's
-        what, number = chance.randrange(10), chance.randrange(1000)
+        what, number = chance.randrange(14), chance.randrange(1000)
         if what == 0:
             signed = pen.sign(Policy(keep_epochs=number % 9))
         elif what == 1:
@@ -99,11 +111,28 @@ class ManyBranches(ForkedHostile):
         elif what == 5 and (forks := self._forks()):
             fork = forks[number % len(forks)]
             signed = pen.sign(Equivocated(fork.feed, fork.seq, fork.encode()))
+        elif what > 9:
+            signed = self._vote(pen, number)
         else:
             stranger = self.strangers[number % len(self.strangers)].identity.key
             named = stranger if number % 2 else pair_of(f"named {number % 20}").key
             signed = pen.sign(MemberAdmission(bytes(named), frozenset({Role.READER})))
         pen.write(signed, seen)
+
+    def _vote(self, pen: Pen, number: int) -> list[bytes]:
+        """Return a vote or genesis of the device, or one that others have signed."""
+        told, other = attestation(1 + number % 2, number % 3), self.actors[number % len(self.actors)]
+        claim: Claim = told
+        if number % 5 == 0:
+            claim = EpochGenesis(told.term, told.number, b"", {}, Timeframe(), told.snapshot, 5)
+        elif number % 5 == 1:
+            claim = EpochEndorsement(told.number, 1, other.device.key)
+        elif number % 5 == 2:
+            claim = EpochRefusal(told.term, told.number, told.snapshot, reason=str(number))
+        if number % 7 < 4:
+            return pen.sign(claim)
+        pairs = [other.device, pair_of("nobody")][: 1 + number % 2]
+        return [credential.sign(pen.actor.party, claim, pairs, nonce=number.to_bytes(12, "big"))]
 
     def spans(self) -> list[Span]:
         """Return all spans of all histories, each once."""
@@ -245,6 +274,7 @@ def play(seed: int, folder: Path) -> int:
 @settings(max_examples=budget(25, 2000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 @example(524288, True)  # a history was cut further back after its branches were settled
+@example(1971706763, True)  # a feed waited with a block that its history had lost to a fork
 @example(938, False)  # a verdict that was saved outlived an act that sorts before it
 def test_what_is_settled_changes_no_answer(seed: int, small: bool) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:

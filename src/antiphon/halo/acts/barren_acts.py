@@ -20,7 +20,8 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.core.codec import u64
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import BadEncoding
 from antiphon.halo.acts.act import Act
 from antiphon.halo.credentials.claims import (
     EpochAttestation,
@@ -95,6 +96,27 @@ class BarrenActs:
         seqs = np.array([row.seq for row in rows], dtype=np.int64)
         says = np.array([row.says for row in rows], dtype=np.uint8)
         return cls(feed, seqs, says, b"".join(row.key for row in rows), b"".join(row.more for row in rows))
+
+    def encode(self) -> bytes:
+        """Encode the columns (docs/design/formats.md)."""
+        seqs = u32(len(self.seqs)) + self.seqs.astype("<i8").tobytes()
+        return seqs + self.says.tobytes() + self.keys + u32(len(self.more)) + self.more
+
+    @classmethod
+    def decode(cls, reader: Reader, feed: bytes, length: int) -> BarrenActs:
+        """Decode columns about the first blocks of a feed. Raises `BadEncoding`."""
+        count = reader.u32()
+        seqs = np.frombuffer(reader.take(count * 8), dtype="<i8").astype(np.int64)
+        says = np.frombuffer(reader.take(count), dtype=np.uint8)
+        keys = reader.take(count * KEY_SIZE)
+        more = reader.take(reader.u32())
+        if count and (int(seqs[0]) < 0 or int(seqs[-1]) >= length or bool((np.diff(seqs) <= 0).any())):
+            raise BadEncoding("barren acts: blocks that do not ascend, or that are not there")
+        if count and int(says.max()) > max(BarrenKind):
+            raise BadEncoding("barren acts: an act says what this version does not know")
+        if len(more) != KEY_SIZE * int(further_keys(says, keys).sum()):
+            raise BadEncoding("barren acts: there are more or fewer further keys than acts that have them")
+        return cls(feed, seqs, says, keys, more)
 
     def before(self, stop: int) -> BarrenActs:
         """Return the same without the acts from a seq on."""

@@ -1,8 +1,9 @@
 """`BranchCheckpoint`: what was found out about the kept branches of one control feed, so that an opening reads few.
 
-A span of a branch is *settled* if its first blocks are shown, with acts that say nothing but whom they name, and the
-others wait for one block or follow a block with a fault. All of that depends on the blocks that lead to them, which
-their hashes name. So it is right wherever a store has them, and is used only if the store has all of them.
+A span of a branch is *settled* if its first blocks are shown, with acts that say nothing but whom they name, or with
+idle votes, and the others wait for one block or follow a block with a fault. All of that depends on the blocks that
+lead to them, which their hashes name. So it is right wherever a store has them, and is used only if the store has all
+of them. Idle votes are in columns, as those of a history are: they are woken when they may count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, NO_HASH, Entry, decode_entries
+from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind
 
 FIRST, START, COUNT, SHOWN = range(4)  # columns of `BranchCheckpoint.rows`
 OPEN = -1  # in the column SHOWN: the span is read again
@@ -53,6 +55,7 @@ class BranchCheckpoint:
     subjects: bytes  # that their grants name
     admissions: bytes  # of each data feed that they admit: its key, and the hash of the block
     acts: int  # how many of their acts there are
+    votes: BarrenActs  # their idle votes; instead of a seq, each has the place of its block among the settled ones
     offsets: npt.NDArray[np.int64] = field(init=False)  # of each row, in `hashes`, counted in blocks
 
     def __post_init__(self) -> None:
@@ -68,6 +71,7 @@ class BranchCheckpoint:
         spans: Iterable[SettledSpan],
         subjects: set[bytes],
         admissions: Mapping[bytes, bytes],
+        votes: BarrenActs | None = None,
     ) -> BranchCheckpoint:
         """Keep spans. No block is in two of them."""
         kept = list(spans)
@@ -85,6 +89,7 @@ class BranchCheckpoint:
             b"".join(sorted(subjects)),
             b"".join(feed + hash_ for feed, hash_ in sorted(admissions.items())),
             sum(span.shown for span in kept if span.shown > 0),
+            BarrenActs.of(b"", ()) if votes is None else votes,
         )
 
     def __len__(self) -> int:
@@ -104,10 +109,25 @@ class BranchCheckpoint:
         before = self.befores[at * HASH_SIZE : (at + 1) * HASH_SIZE]
         return SettledSpan(self.last(at), first, start, hashes, lamports, shown, self.waits.get(at), before)
 
+    def refusals(self) -> dict[bytes, tuple[int, bytes]]:
+        """Return seq and hash of the first refusal of each epoch, by its name."""
+        found: dict[bytes, tuple[int, bytes]] = {}
+        for place in np.flatnonzero(self.votes.says == BarrenKind.REFUSAL).tolist():
+            number = int(self.votes.seqs[place])
+            row = int(np.searchsorted(self.offsets, number, side="right")) - 1
+            index = number - int(self.offsets[row])
+            this = int(self.rows[row, START]) + index, self.hash_of(number)
+            name = self.votes.key(place)
+            found[name] = min(this, found.get(name, this))
+        return found
+
+    def hash_of(self, number: int) -> bytes:
+        """Return the hash of the settled block at a place among all of them."""
+        return self.hashes[number * HASH_SIZE : (number + 1) * HASH_SIZE]
+
     def hash_at(self, at: int, index: int) -> bytes:
         """Return the hash of one settled block of a row."""
-        place = (int(self.offsets[at]) + index) * HASH_SIZE
-        return self.hashes[place : place + HASH_SIZE]
+        return self.hash_of(int(self.offsets[at]) + index)
 
     def last(self, at: int) -> bytes:
         """Return the hash of the last block of a span."""
@@ -142,10 +162,10 @@ class BranchCheckpoint:
         parts += [u32(len(self.lamports)), self.hashes, self.lamports.astype("<i8").tobytes(), u32(len(waits)), *waits]
         parts += [u32(len(self.subjects) // HASH_SIZE), self.subjects]
         parts += [u32(len(self.admissions) // (2 * HASH_SIZE)), self.admissions, u64(self.acts)]
-        return b"".join(parts)
+        return b"".join([*parts, self.votes.encode()])
 
     @classmethod
-    def decode(cls, reader: Reader) -> BranchCheckpoint:
+    def decode(cls, reader: Reader, feed: bytes) -> BranchCheckpoint:
         """Decode a checkpoint. Raises `BadEncoding`."""
         end, held, tip, count = reader.u64(), reader.u64(), reader.take(HASH_SIZE), reader.u32()
         lasts, befores = reader.take(count * HASH_SIZE), reader.take(count * HASH_SIZE)
@@ -156,9 +176,8 @@ class BranchCheckpoint:
         waits = [(reader.u32(), decode_entries(reader.take(ENTRY_SIZE))[0]) for _ in range(reader.u32())]
         subjects = reader.take(reader.u32() * HASH_SIZE)
         admissions = reader.take(reader.u32() * 2 * HASH_SIZE)
-        found = cls(
-            end, held, tip, lasts, befores, rows, hashes, lamports, dict(waits), subjects, admissions, reader.u64()
-        )
+        known = end, held, tip, lasts, befores, rows, hashes, lamports, dict(waits), subjects, admissions
+        found = cls(*known, reader.u64(), BarrenActs.decode(reader, feed, blocks))
         if [at for at, _ in waits] != sorted(found.waits):
             raise BadEncoding(f"{_WHAT}: spans that wait do not ascend")
         found._check(blocks)

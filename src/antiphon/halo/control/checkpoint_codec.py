@@ -12,7 +12,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
 from antiphon.core.sightings import Sightings
 from antiphon.halo.acts.act_columns import LISTED, NAMED, NUMBERS, ActColumns, Word
-from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs, BarrenKind, further_keys
+from antiphon.halo.acts.barren_acts import KEY_SIZE, NO_SEQS, BarrenActs
 from antiphon.halo.control.branch_checkpoint import BranchCheckpoint
 from antiphon.halo.control.lane_checkpoint import LaneCheckpoint
 
@@ -35,8 +35,7 @@ def encode_body(party: bytes, lanes: Iterable[LaneCheckpoint]) -> bytes:
 def _lane(lane: LaneCheckpoint) -> bytes:
     barren, acts = lane.barren, lane.acts
     parts = [lane.feed, u64(lane.length), lane.hash]
-    parts += [_numbers(barren.seqs), barren.says.tobytes(), barren.keys, u32(len(barren.more)), barren.more]
-    parts += [u32(len(acts.words)), *(u32(len(word)) + word for word in acts.words)]
+    parts += [barren.encode(), u32(len(acts.words)), *(u32(len(word)) + word for word in acts.words)]
     parts += [_numbers(acts.numbers.reshape(-1)), acts.named, u32(len(acts.feeds)), acts.feeds]
     parts += [_numbers(acts.listed.reshape(-1)), bytes([lane.valid is not None])]
     parts += [_numbers(NO_SEQS if lane.valid is None else lane.valid), lane.seen.encode()]
@@ -74,27 +73,19 @@ def decode_body(party: bytes, body: bytes) -> dict[bytes, LaneCheckpoint]:
 
 def _read(reader: Reader) -> LaneCheckpoint:
     feed, length, hash_ = reader.take(KEY_SIZE), reader.u64(), reader.take(KEY_SIZE)
-    seqs = _column(reader, length)
-    says = np.frombuffer(reader.take(len(seqs)), dtype=np.uint8)
-    keys = reader.take(len(seqs) * KEY_SIZE)
-    more = reader.take(reader.u32())
-    if says.size and int(says.max()) > max(BarrenKind):
-        raise BadEncoding(f"{_WHAT}: an act says what this version does not know")
-    if len(more) != KEY_SIZE * int(further_keys(says, keys).sum()):
-        raise BadEncoding(f"{_WHAT}: there are more or fewer further keys than acts that have them")
+    barren = BarrenActs.decode(reader, feed, length)
     acts = _read_acts(reader, length)
     judged, valid = reader.u8(), _column(reader, length)
     if judged > 1 or (len(valid) and not judged):
         raise BadEncoding(f"{_WHAT}: verdicts that are not there")
     seen = Sightings.decode(reader)
-    both = np.sort(np.concatenate((seqs, acts.seqs)))
+    both = np.sort(np.concatenate((barren.seqs, acts.seqs)))
     if bool((np.diff(both) == 0).any()) or 0 in both[:1] or (seen.starts and seen.starts[-1] >= length):
         raise BadEncoding(f"{_WHAT}: its columns do not fit each other")
     beyond = reader.u8()
     if beyond > 1:
         raise BadEncoding(f"{_WHAT}: neither with nor without branches: {beyond}")
-    branches = BranchCheckpoint.decode(reader) if beyond else None
-    barren = BarrenActs(feed, seqs, says, keys, more)
+    branches = BranchCheckpoint.decode(reader, feed) if beyond else None
     return LaneCheckpoint(feed, length, hash_, barren, acts, seen, valid if judged else None, branches)
 
 

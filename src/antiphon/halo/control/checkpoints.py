@@ -245,7 +245,8 @@ class Checkpoints:
                 yield from map(barren.key, barren.those(GRANTS, max(low, start), min(high, lane.position)))
 
     def wake_votes(self, chain: EpochChain) -> None:
-        """Hold votes again that were set aside, and may count by this chain of epochs."""
+        """Hold votes again that were set aside, or are on settled branches, and may count by this chain of epochs."""
+        self._machine.settled.wake(chain)
         for lane in self._lanes.values():
             if lane.barren is not None and not lane.barren.kinds.isdisjoint(VOTES):
                 fresh = [seq for seq in woken(chain, lane.barren) if seq < lane.position and lane.is_aside(seq)]

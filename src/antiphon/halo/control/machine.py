@@ -253,6 +253,7 @@ class PartyMachine(PartyAnswers):
         lane.blocks.cut(end)
         lane.acts.cut(end)
         lane.fault = ""
+        self._queue.wake(lane.feed)  # its next block is a branch block now, and may wait by itself
         self._outdate()
         self._paths.forget()
 
@@ -459,8 +460,7 @@ class PartyMachine(PartyAnswers):
     def state(self) -> PartyState:
         """Return the state of the party by all delivered blocks."""
         if self._state is None:
-            authority, chain = self.authority, self.epochs()
-            self._state = fold_state(self.party, authority, chain, self._counting(), self.everything())
+            self._state = fold_state(self.party, self.authority, self.epochs(), self._counting(), self.everything())
         return self._state
 
     def waiting(self) -> tuple[Waiting, ...]:
@@ -549,8 +549,7 @@ class PartyMachine(PartyAnswers):
     def regain(self, acts: Sequence[Act]) -> None:
         """Know acts as values again that were set aside."""
         self.know_again(acts)
-        spent = [act for act in acts if admits(act)]
-        if spent:
+        if spent := [act for act in acts if admits(act)]:
             self._spent += spent
             self._renewed = None
 

@@ -1,13 +1,15 @@
 """`SettledBranches`: the branch blocks of control feeds that a machine knows without holding them.
 
-Most of what a hostile writer signs beyond a fork says nothing but whom it names, or waits for ever. An opening takes
-that from a checkpoint, and leaves the blocks in the store (`BranchCheckpoint`). A block is read again, with those that
-lead to it, when somebody asks for its act, when a block follows it, or when the block comes that it waits for.
+Most of what a hostile writer signs beyond a fork says nothing but whom it names, counts for nobody, or waits for ever.
+An opening takes that from a checkpoint, and leaves the blocks in the store (`BranchCheckpoint`). A block is read again,
+with those that lead to it, when somebody asks for its act, when it is a vote that may count, when a block follows it,
+or when the block comes that it waits for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from antiphon.core.stamp import Stamp
@@ -18,11 +20,14 @@ from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import NO_END, NO_HASH, Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.barren_acts import BarrenActs, Row, row_of
 from antiphon.halo.acts.grant import admits, subject_of
 from antiphon.halo.control.branch_checkpoint import COUNT, OPEN, SHOWN, START, BranchCheckpoint, SettledSpan
 from antiphon.halo.control.control_lane import ControlLane, linked
 from antiphon.halo.control.stray_acts import StrayActs
 from antiphon.halo.credentials.claims import EpochAct, Equivocated, FeedAdmission, FeedKind, PartyGenesis
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.idle_votes import idle_kind, may_count, refused_first
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
@@ -74,6 +79,7 @@ class SettledBranches:
         self._parts: dict[bytes, BranchCheckpoint] = {}
         self._blocks: dict[bytes, _SettledPlace] | None = None  # by hash; made when it is asked for
         self._kept: dict[bytes, dict[bytes, _Kept]] = {}  # by feed and hash of the last block
+        self._refusals: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by feed and epoch: the first
         self._held: dict[bytes, tuple[int, bytes]] = {}  # by feed: blocks in the store, beyond a fork, too; the last
 
     def __bool__(self) -> bool:
@@ -132,6 +138,17 @@ class SettledBranches:
         return found
 
     # -- reading blocks again
+
+    def wake(self, chain: EpochChain) -> None:
+        """Hold votes again that may count by this chain of epochs."""
+        for feed, part in self._parts.items():
+            if not len(part.votes):
+                continue
+            if feed not in self._refusals and chain.declared:
+                self._refusals[feed] = part.refusals()
+            hashes = [part.hash_of(number) for number in part.votes.seqs[may_count(chain, part.votes)].tolist()]
+            for hash_ in (*hashes, *refused_first(chain, feed, self._refusals.get(feed, {}))):
+                self.recall(hash_)
 
     def recall(self, hash_: bytes) -> None:
         """Hold a block again if it is settled, and those that lead to it."""
@@ -210,6 +227,7 @@ class SettledBranches:
             return False
         self._parts[feed] = saved
         self._blocks = None
+        self._refusals.pop(feed, None)
         self._strays.named.update(dict.fromkeys(saved.admitted()))
         self._machine.taken.shown[feed].update(saved.firsts(settled=True))
         for at, entry in saved.waits.items():
@@ -265,7 +283,20 @@ class SettledBranches:
             elif act is not None and isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
                 admissions[act.claim.feed] = act.hash
         rows = [row for row in rows if row.last != NO_HASH or row.hashes]
-        return BranchCheckpoint.of(len(lane.blocks), length, tip, rows, subjects, admissions)
+        votes = BarrenActs.of(feed, self._votes(part, rows))
+        return BranchCheckpoint.of(len(lane.blocks), length, tip, rows, subjects, admissions, votes)
+
+    def _votes(self, part: BranchCheckpoint | None, rows: Iterable[SettledSpan]) -> Iterator[Row]:
+        """Yield the idle votes in rows, each with the place of its block instead of a seq."""
+        chain = self._machine.epochs()
+        known = {} if part is None else {part.hash_of(row.seq): row for row in part.votes.rows()}
+        for number, hash_ in enumerate(hash_ for row in rows for hash_ in row.hashes):
+            act, row = self._strays.by_hash.get(hash_), known.get(hash_)
+            if act is not None:
+                kind = idle_kind(chain, act)
+                row = row_of(act, kind=kind) if kind else None  # not those that never count
+            if row is not None:
+                yield replace(row, seq=number)
 
     def _rows(self, lane: ControlLane, tip: bytes, live: Container[bytes]) -> Iterator[SettledSpan]:
         """Yield all kept spans of a feed. What a settled one shows follows the history, or another settled one."""
@@ -339,15 +370,21 @@ class SettledBranches:
         return found[::-1]
 
     def _plain(self, blocks: Sequence[BranchBlock], live: Container[bytes]) -> int:
-        """Return how many of the first blocks are shown, with acts that say nothing but whom they name.
+        """Return how many of the first blocks are shown, with acts that say nothing but whom they name, or idle votes.
 
         A body that is missing may come, and changes no hash: its block is read again until then.
         """
         for at, block in enumerate(blocks):
             act = None if block.whole.body is None else self._strays.by_hash.get(block.hash)
-            if not block.shown or act is None or block.hash in live or not _is_plain(act):
+            if not block.shown or act is None or block.hash in live or not self._is_plain(act):
                 return at
         return len(blocks)
+
+    def _is_plain(self, act: Act) -> bool:
+        """True for an act of a branch that says nothing but whom it names, and for an idle vote."""
+        if isinstance(act.claim, EpochAct):
+            return idle_kind(self._machine.epochs(), act) is not None
+        return act.admission is None and not isinstance(act.claim, Equivocated | PartyGenesis)
 
     def _rests(self, block: BranchBlock) -> bool:
         """True if a block that is not shown has a fault, or waits for another one."""
@@ -371,8 +408,3 @@ def _row_of(
         return SettledSpan(last, first, start, hashes, lamports, shown, waits, before_it)
     both = before.hashes + hashes, before.lamports + lamports
     return SettledSpan(last, first, before.start, *both, before.shown + shown, waits, before.before)
-
-
-def _is_plain(act: Act) -> bool:
-    """True for an act of a branch that says nothing but whom it names. Votes, evidence and openings say more."""
-    return act.admission is None and not isinstance(act.claim, EpochAct | Equivocated | PartyGenesis)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from antiphon.core.reasons import Reason, because
-from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import name_of
 from antiphon.halo.acts.grant import expired
@@ -55,8 +54,8 @@ class EpochChain:
     witnesses: Witnesses = field(compare=False, repr=False, kw_only=True)  # among the geneses of the open number
     declared: Collection[bytes] = field(compare=False, repr=False, kw_only=True)
     """Epochs, by name, that somebody has declared who can: of final numbers, and of the open one."""
-    refused: Mapping[tuple[bytes, bytes], int] = field(compare=False, repr=False, kw_only=True)
-    """By control feed and name of an epoch: the first refusal in the history of that feed."""
+    refused: Mapping[tuple[bytes, bytes], tuple[int, bytes]] = field(compare=False, repr=False, kw_only=True)
+    """By control feed and name of an epoch: seq and hash of the first refusal there, of those on branches the least."""
 
     @property
     def last(self) -> FinalEpoch | None:
@@ -180,31 +179,30 @@ class _Fold:
             won=quorate,
             witnesses=witnesses,
             declared=declared,
-            refused=refused,
+            refused={key: (act.stamp.seq, act.hash) for key, act in refused.items()},
         )
 
     def _declared(self, configs: Iterable[EpochConfig]) -> frozenset[bytes]:
         acts = chain.from_iterable(map(self._geneses, configs))
         return frozenset(name_of(act.claim) for act in acts if isinstance(act.claim, EpochGenesis))
 
-    def _first_refusals(self) -> dict[tuple[bytes, bytes], int]:
-        found: dict[tuple[bytes, bytes], int] = {}
+    def _first_refusals(self) -> dict[tuple[bytes, bytes], Act]:
+        found: dict[tuple[bytes, bytes], Act] = {}
         for act in self._refusals:
             feed, seq = act.position
-            if seq < self._forked.get(feed, NO_END) and may_refuse(act, self._devices.get(feed)):
+            if may_refuse(act, self._devices.get(feed)):
                 assert isinstance(act.claim, EpochRefusal)
-                key = feed, name_of(act.claim)
-                found[key] = min(seq, found.get(key, seq))
+                known = found.setdefault((feed, name_of(act.claim)), act)
+                if (seq, act.hash) < (known.stamp.seq, known.hash):
+                    found[feed, name_of(act.claim)] = act
         return found
 
-    def _heard(self, declared: Collection[bytes], first: Mapping[tuple[bytes, bytes], int]) -> Iterator[Refused]:
-        """Yield the refusals of what was declared: the first in the history of each feed, or those on its branches."""
-        for act in self._refusals:
-            claim, (feed, seq) = act.claim, act.position
-            assert isinstance(claim, EpochRefusal)
-            name = name_of(claim)
-            if name in declared and may_refuse(act, self._devices.get(feed)) and seq <= first.get((feed, name), seq):
-                yield Refused(act.stamp, self._devices[feed], claim)
+    def _heard(self, declared: Collection[bytes], first: Mapping[tuple[bytes, bytes], Act]) -> Iterator[Refused]:
+        """Yield the refusals of what was declared, the first of each feed."""
+        for (feed, name), act in first.items():
+            if name in declared:
+                assert isinstance(act.claim, EpochRefusal)
+                yield Refused(act.stamp, self._devices[feed], act.claim)
 
     def _first_config(self) -> EpochConfig:
         """Return the first electorate: by the genesis feed's first policy, if no act about epochs precedes it there."""

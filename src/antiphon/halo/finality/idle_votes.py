@@ -13,6 +13,8 @@ its feed has refused the same before.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from antiphon.feed.header import NO_END
@@ -45,27 +47,44 @@ def _idle_refusal(chain: EpochChain, act: Act, claim: EpochRefusal) -> BarrenKin
     name, device = name_of(claim), chain.feeds.get(act.stamp.feed)
     if device is None:
         return None
-    if not may_refuse(act, device) or chain.refused.get((act.stamp.feed, name), NO_END) < act.stamp.seq:
+    if not may_refuse(act, device) or _first(chain, act.stamp.feed, name) < (act.stamp.seq, act.hash):
         return BarrenKind.NOTHING  # for ever
     return None if name in chain.declared else BarrenKind.REFUSAL
 
 
+def _first(chain: EpochChain, feed: bytes, name: bytes) -> tuple[int, bytes]:
+    """Return seq and hash of the first refusal of an epoch by a feed, of those that are not set aside."""
+    return chain.refused.get((feed, name), (NO_END, b""))
+
+
 def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
     """Return the seqs of the votes and geneses of a control feed, of those set aside, that may count by this chain."""
+    found: list[int] = barren.seqs[may_count(chain, barren)].tolist()
+    for name, seq in barren.refusals(chain.declared).items():
+        if seq < _first(chain, barren.feed, name)[0]:
+            found.append(seq)
+    return found
+
+
+def refused_first(chain: EpochChain, feed: bytes, refusals: Mapping[bytes, tuple[int, bytes]]) -> list[bytes]:
+    """Return the hashes of the refusals, of these by name, that come before all that are known of their feed."""
+    names = refusals.keys() & chain.declared
+    return [refusals[name][1] for name in names if refusals[name] < _first(chain, feed, name)]
+
+
+def may_count(chain: EpochChain, barren: BarrenActs) -> list[int]:
+    """Return the places in columns of the votes and geneses of a feed that may count by this chain."""
     configs = (*chain.decided, chain.open.config)
     found: list[int] = []
-    for name, seq in barren.refusals(chain.declared).items():
-        if seq < chain.refused.get((barren.feed, name), NO_END):
-            found.append(seq)
     device = chain.feeds.get(barren.feed, b"")
     wanted = [config.number for config in configs if device in config.attesters]
     if wanted and BarrenKind.VOTE in barren.kinds:
         places, numbers = barren.votes(BarrenKind.VOTE)
-        found += barren.seqs[places[np.isin(numbers, wanted)]].tolist()
+        found += places[np.isin(numbers, wanted)].tolist()
     for kind in barren.kinds.intersection(SIGNED):
         places, numbers = barren.votes(kind)
         for number in np.unique(numbers[(numbers > 0) & (numbers <= len(configs))]).tolist():
             config = configs[number - 1]
             voters = config.declarers if kind is BarrenKind.GENESIS else config.attesters
-            found += barren.seqs[barren.signed(places[numbers == number], voters)].tolist()
+            found += barren.signed(places[numbers == number], voters)
     return found
