@@ -69,7 +69,7 @@ def _row(unit: Unit) -> bytes:
 class _Block:
     """Rows, and the clocks at which their insertions begin. If writers are places of feeds, `feeds` has those."""
 
-    __slots__ = ("_data", "_is_sealed", "feeds", "first", "steps")
+    __slots__ = ("_data", "_is_sealed", "feeds", "first", "named", "steps")
 
     def __init__(self, rows: bytes, starts: Sequence[int], feeds: Mapping[int, bytes] | None) -> None:
         self.rows = rows
@@ -100,6 +100,7 @@ class _Block:
     @rows.setter
     def rows(self, rows: bytes) -> None:
         self._data, self._is_sealed = rows, False
+        self.named: tuple[int, ...] = ()  # the numbers of the writers, the one of all rows first; () if not known
 
     def seal(self) -> None:
         """Compress the rows: they will probably not change soon."""
@@ -132,15 +133,18 @@ class _Block:
 
     def renumber(self, number_of: Callable[[Writer], int], leaves: Leaves, feeds: Mapping[int, bytes] | None) -> None:
         """Give the writers other numbers: places of feeds, or those of the text."""
-        proto, writer_at = text_pb2.TextSnapshot.FromString(self.rows), self._writers(leaves)
-        writer = proto.waiting[0].writer  # of all rows
-        named = {writer, *[row.parent_writer for row in proto.waiting]}
-        numbers = {number: number_of(writer_at(number)) for number in named}
+        writer_at, proto = self._writers(leaves), None
+        if not self.named:
+            proto = text_pb2.TextSnapshot.FromString(self.rows)
+            self.named = (proto.waiting[0].writer, *{row.parent_writer for row in proto.waiting})
+        numbers = {number: number_of(writer_at(number)) for number in self.named}
         if any(number != other for number, other in numbers.items()):
-            writer = numbers[writer]
+            proto, named = proto or text_pb2.TextSnapshot.FromString(self.rows), self.named
+            writer = numbers[named[0]]
             for row in proto.waiting:
                 row.writer, row.parent_writer = writer, numbers[row.parent_writer]
             self.rows = proto.SerializeToString(deterministic=True)
+            self.named = tuple([numbers[number] for number in named])
         self.feeds = feeds
 
 
@@ -249,12 +253,16 @@ class Waiting:
         def place(writer: Writer) -> int:
             return at[writer.feed]
 
+        named: tuple[int, ...] = ()
         for nth, block in enumerate(self._blocks):
             found = block
             if block.feeds is not feeds:
                 if nth == len(self._blocks) - 1:  # it may soon have more
                     found = _Block(block.rows, block.starts, block.feeds)
                 found.renumber(place, self._leaves, feeds)
+                if found.named == named:
+                    found.named = named  # most blocks name the same writers: one tuple for all
+                named = found.named
             rows = found.rows
             if nth < len(self._blocks) - 1:
                 found.seal()
