@@ -107,7 +107,7 @@ def work_of_epoch(path: Path, feeds: int) -> int:
 def test_an_epoch_does_nothing_for_data_feeds_without_blocks(tmp_path: Path) -> None:
     """A thousand of them made a declaration take 3.6 times as long: it judged and copied a lane for each."""
     few, many = (work_of_epoch(tmp_path / str(count), count) for count in (20, 120))
-    assert many <= few + 10 * 100  # it was 96 calls for each of them
+    assert many <= few + 15 * 100  # it was 96 calls for each of them, and is 10; a garbage collection adds a few
 
 
 def test_the_first_control_feeds_of_a_device_count_by_stamp() -> None:

@@ -146,6 +146,22 @@ def test_a_later_admission_does_not_pay_for_what_came_before(attack: Attack) -> 
     assert work[1] <= 1.2 * work[0] + 20
 
 
+@pytest.mark.parametrize("attack", [group_grants_of_the_founder, void_grants])
+def test_a_tighter_policy_does_not_pay_for_grants_that_it_takes_nothing_from(attack: Attack) -> None:
+    """All grants since the first policy were judged again: beside 10 MB of narrowings it took three times as long."""
+    work = []
+    for count in (40, 160):
+        rehearsal = attacked(attack, count, Role.EDITOR)
+        alice = rehearsal.actors[0]
+        alice.hear(*rehearsal.actors)
+        for kept in (1, 2, 3):
+            cuts = {feed: len(blocks) for feed, blocks in rehearsal.blocks().items()}
+            alice.machine.state()
+            alice.write(Policy(keep_epochs=kept, tightens=True, cuts=cuts))
+        work.append(calls(alice.machine.authority.settle))
+    assert work[1] <= 1.2 * work[0] + 20
+
+
 def work_beside_ends(count: int) -> int:
     """Return the work of another's act, after a member has ended its own device so many times, each time later on."""
     script = Script()

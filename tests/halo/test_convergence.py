@@ -255,6 +255,36 @@ def test_random_histories_converge(steps: list[Step], seed: int) -> None:
     assert Role.OWNER in founder.roles
 
 
+class Editors(Script):
+    """Two owners set policies that let editors admit guests, or do not, and two editors admit some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        alice, _, carol, dave = self.actors[:4]
+        alice.narrow(carol, Role.EDITOR)
+        alice.write(Policy(editors_admit=True))
+        for editor in (carol, dave):
+            editor.hear(alice)
+
+    def play(self, step: Step) -> None:
+        owner, editor = self.actors[step.actor % 2], self.actors[2 + step.actor % 2]
+        if step.action % 4 == 0:
+            self._policy(owner, step)
+        elif step.action % 4 == 1:
+            (owner, editor)[step.number % 2].hear(self.actors[step.other % 4])
+        else:
+            editor.admit(pair_of(f"guest {step.number % 9}").key, Role.READER)
+
+
+@pytest.mark.slow
+@settings(max_examples=budget(40, 1000), deadline=None)
+@given(STEPS, st.integers(0, 2**32))
+def test_random_policies_and_admissions_by_editors_converge(steps: list[Step], seed: int) -> None:
+    script = Editors()
+    wanted = state_in_all_orders(script, steps, seed)
+    assert wanted.member(script.actors[3].identity.key) is not None, "no policy takes from what owners gave"
+
+
 class Crowd(Script):
     """The same with more control feeds and devices than count, and admissions of data feeds."""
 

@@ -293,6 +293,29 @@ def test_rule_8_a_tighter_policy_counts_past_its_cuts() -> None:
     assert alice.state.member(pair_of("after").key) is None
 
 
+def test_rule_8_a_tighter_policy_undoes_grants_past_its_cuts_that_were_in_force() -> None:
+    rehearsal = Rehearsal()
+    alice, bob, carol = rehearsal.founder("alice"), rehearsal.actor("bob"), rehearsal.actor("carol")
+    alice.write(Policy(editors_admit=True))
+    alice.admit(bob, Role.EDITOR)
+    carol.hear(alice)
+    bob.hear(alice)
+    bob.join()
+    before, after, past = (pair_of(name).key for name in ("before", "after", "past"))
+    bob.admit(before, Role.READER)
+    bob.admit(after, Role.READER)
+    alice.hear(bob)
+    carol.hear(bob)
+    assert carol.state.member(after) is not None
+    alice.write(Policy(tightens=True, cuts={bob.control.key: 2}))
+    bob.admit(past, Role.READER)  # has not heard of the policy
+    carol.hear(bob)
+    assert carol.state.member(past) is not None
+    carol.hear(alice)
+    members = [carol.state.member(subject) is not None for subject in (before, after, past)]
+    assert members == [True, False, False]
+
+
 def test_rule_8_an_expiry_is_enforced_by_a_revocation_with_cuts() -> None:
     rehearsal = Rehearsal()
     alice, bob, _ = two_owners(rehearsal)

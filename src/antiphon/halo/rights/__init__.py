@@ -4,6 +4,7 @@ authority     `Authority`: grants, narrowings and ends of feeds, and every quest
 verdict       the verdict on an act or a data message: in force, or void with a reason
 grant_checks  if a grant was given, or a narrowing made, by somebody with the right
 narrowings    what narrowings leave of a grant at a place
+judging_order grants and policies, oldest first: those before a doubt need not be judged again
 runs          grants, or narrowings, of one feed that say the same
 kept_acts     acts that take, kept as columns, and few of them made as values
 feed_owners   `FeedOwners`: whose each feed is

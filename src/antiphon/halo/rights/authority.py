@@ -49,9 +49,10 @@ from antiphon.halo.rights.feed_owners import FeedOwners
 from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.grant_checks import judge_grant
 from antiphon.halo.rights.inheritance import cuts_at, device_end, echoed_cuts, hear_echoes
+from antiphon.halo.rights.judging_order import STAMP, JudgingOrder
 from antiphon.halo.rights.kept_acts import KeptActs
 from antiphon.halo.rights.narrowings import Binding, Ends, left_at, left_of
-from antiphon.halo.rights.policies import PolicyIndex, Tighter, policy_at
+from antiphon.halo.rights.policies import PolicyIndex, Tighter, first_tightened, policy_at
 from antiphon.halo.rights.runs import GrantIndex, GrantRun, NarrowingIndex, NarrowingRun, group_of
 from antiphon.halo.rights.takings import DeviceEnds, Erasures
 
@@ -85,9 +86,8 @@ class Authority:
         self._untaken: Authority | None = None  # the same acts, without those that take something away
         self.mentioned: dict[bytes, None] = {}  # identities with a control feed, and groups with members
         self._heeded = 0  # those of them whose spent admissions `_untaken` has
-        self._last: Stamp | None = None  # the newest grant or policy that is settled
         self._judged: Stamp | None = None  # while grants are being settled: that of the one that is judged
-        self._fresh: list[Act] = []  # grants and policies that are not settled yet
+        self._order = JudgingOrder()
         self._doubt: Stamp | None = None  # answers about grants from here on are to be forgotten
         self.version = version  # grows whenever an answer about a feed or an identity may have changed
         self._tops: dict[bytes, int] = {}  # by control feed: the seq of the last act that is about rights
@@ -102,7 +102,7 @@ class Authority:
         made.forks = defaultdict(dict, {feed: dict(told) for feed, told in self.forks.items()})
         made.erasures, made.ends = self.erasures.copy(), self.ends.copy()
         made.fork_ends, made._by_position, made._tops = dict(self.fork_ends), dict(self._by_position), dict(self._tops)
-        made._fresh, made._untaken = list(self._fresh), None
+        made._order, made._untaken = self._order.copy(), None
         made.mentioned = dict(self.mentioned)
         return made
 
@@ -177,15 +177,17 @@ class Authority:
 
     def _grant(self, act: Act) -> None:
         self.granted.add(act)
-        self._fresh.append(act)
+        self._order.add(act)
         if self.narrowings:  # one that a narrowing had not seen may keep a feed open
             self.forget(act.stamp)
 
     def _set_policy(self, act: Act, claim: Policy) -> None:
+        settled = self._order.settled
         self.policies.add(act)
-        self._fresh.append(act)
+        self._order.add(act)
         if claim.tightens:
-            self.forget(self.policies.first)
+            self._known.tighter.clear()
+            self.forget(first_tightened(act, self._order.judged, self.floors) if settled else self.policies.first)
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
@@ -240,7 +242,8 @@ class Authority:
         """Forget the answers about grants from a stamp on, or all: something that they depend on has changed."""
         if since is None or self.parent is not None:
             self._known.forget()
-            self._last = self._doubt = None
+            self._order.restart()
+            self._doubt = None
         else:
             self._doubt = since if self._doubt is None else min(since, self._doubt)
         self._settled = False
@@ -277,21 +280,15 @@ class Authority:
         """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
         if self._settled:
             return
-        acts, last = self._fresh, self._last
-        if self._doubt is not None and last is not None and self._doubt <= last:
+        if self.parent is not None:
+            self._order.restart()
+        if self._doubt is not None and self._order.reaches(self._doubt):
             self._known.forget_since(self._doubt, self._by_position)
-            last = None
+        acts = self._order.take(self._doubt, self.granted, self.policies)
         self._doubt = None
-        if last is None or self.parent is not None or any(act.stamp < last for act in acts):
-            self.granted.clear()
-            self.policies.clear()
-            acts = [*self.policies.all, *chain.from_iterable(self.granted.all.values())]
         if self.parent is not None:
             self.parent.settle()
-            acts += chain.from_iterable(self.parent.granted.all.values())
-        acts = sorted(acts, key=lambda act: act.stamp)
-        self._fresh = []
-        self._last = acts[-1].stamp if acts else last
+            acts = sorted(chain(acts, *self.parent.granted.all.values()), key=STAMP)
         for act in acts:
             self._judged, self._known.newest = act.stamp, None
             if self.inherited(act):

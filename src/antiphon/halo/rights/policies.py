@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import OWNERS, Policy, Role
+from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.runs import Run
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class PolicyIndex:
     def settle(self, act: Act) -> None:
         """Take a valid policy. They come oldest first."""
         self._valid.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
+
+    def unsettle(self, act: Act) -> None:
+        """Forget that a policy is valid, and those that follow it in its feed."""
+        run = self._valid.get(act.stamp.feed)
+        if run is not None:
+            run.cut(act.stamp.seq)
 
     def last(self, place: Place, limit: Stamp | None) -> Act | None:
         """Return the last policy in force, older than `limit`, that a place has seen."""
@@ -118,3 +125,15 @@ def _find(authority: Authority, policy: Act) -> Iterator[Act]:
             and authority.permits(act.place, OWNERS, policy.stamp)
         ):
             yield act
+
+
+def first_tightened(tightening: Act, judged: Iterable[Act], floors: Floors) -> Stamp:
+    """Return the stamp of the oldest act, of these by age, that a new tightening policy may take from; or its own.
+
+    Acts before its cuts keep the policy that they had seen, and so does what an epoch holds without it.
+    """
+    assert isinstance(tightening.claim, Policy)
+    cuts = tightening.claim.cuts
+    past = (act for act in judged if act.stamp.seq >= cuts.get(act.stamp.feed, 0))
+    taken = next((act.stamp for act in past if not floors.below(tightening, act.place)), tightening.stamp)
+    return min(taken, tightening.stamp)

@@ -66,6 +66,11 @@ class Run(Generic[_Key]):
         self.acts.insert(place, act)
         self.seqs.insert(place, act.stamp.seq)
 
+    def cut(self, seq: int) -> None:
+        """Remove the acts from a block of their feed on."""
+        count = self.before(seq)
+        self.acts, self.seqs = self.acts[:count], self.seqs[:count]
+
     def keep(self, kept: KeptActs, places: Sequence[int]) -> None:
         """Add narrowings that are kept as columns, by their rows."""
         rows, others = self.acts.parts() if isinstance(self.acts, LazyActs) else ([], self.acts)
@@ -170,6 +175,16 @@ class GrantIndex:
         key = GrantKey.of(grant)
         self._own_runs(subject_of(grant))
         self._valid.setdefault(subject_of(grant), {}).setdefault(key, Run(key, key.feed)).add(grant)
+
+    def unsettle(self, grant: Act) -> None:
+        """Forget that a grant is valid, and those that follow it in its run."""
+        subject, key = subject_of(grant), GrantKey.of(grant)
+        if key in self._valid.get(subject, ()):
+            self._own_runs(subject)
+            run = self._valid[subject][key]
+            run.cut(grant.stamp.seq)
+            if not run.seqs:
+                del self._valid[subject][key]
 
     def runs(self, subject: bytes) -> Iterable[GrantRun]:
         """Return the valid grants to a subject."""
