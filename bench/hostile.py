@@ -9,9 +9,9 @@ attack.
 A party of five members has 1,000 items and 10,000 messages. One editor spends 10 MB in the dearest way known, for each
 surface: control acts, feeds, narrowings, policies, ends of its own device, erasures, votes, geneses of epochs,
 refusals of them, branches of forked feeds, entries that wait for far blocks, timeframes that grow with each block,
-objects, arrays, texts, deletions in texts, insertions scattered over a text, marks of a text, insertions that wait,
-deletions in texts that name absent feeds, messengers, access lists, parents, schemas, queries. Measured at an honest
-owner:
+objects, arrays, texts, deletions in texts, insertions scattered over a text, marks of a text with a name each,
+insertions that wait, deletions in texts that name absent feeds, messengers, access lists, parents, schemas, queries.
+Measured at an honest owner:
 
 1. Memory while it receives the blocks, and beyond the usual one while it opens its store, for each byte received.
 2. Opening its store afterwards, × without the attack.

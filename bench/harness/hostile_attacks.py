@@ -122,7 +122,7 @@ def scattered(mallory: Mallory, size: int) -> None:
 
 
 def marks(mallory: Mallory, size: int) -> None:
-    """Marks of a text, no two of which begin and end at the same characters."""
+    """Marks of a text with a name each, no two of which begin and end at the same characters."""
     first: list[int] = []
 
     def fill(proto: text_pb2.TextMutation, lamport: int) -> None:
@@ -130,8 +130,8 @@ def marks(mallory: Mallory, size: int) -> None:
             proto.inserts.add(text="x" * 4_000, place=text_pb2.TEXT_PLACE_ROOT)
             first.append(lamport)
             return
-        for at in range(2_000):
-            mark = proto.marks.add(name="b")
+        for at in range(256):  # a mutation marks under at most so many names
+            mark = proto.marks.add(name=f"{(lamport - first[0]) << 8 | at:x}")
             mark.start.lamport, mark.start.offset = first[0], at
             mark.end.lamport, mark.end.offset = first[0], at + lamport - first[0]
 

@@ -8,6 +8,7 @@ factory        `ModelFactory`: the models of this process, by name and version
 value          values that items hold, with one encoding each; `Reference`
 wire           protobuf's wire format, written and read by hand; the tags of fields, from the schemas
 heard          the last message of each feed that an item has received; tables of feeds; names of messages
+word_table     `WordTable`: numbers for names or feeds, kept in one row of bytes
 bounds         `Bounds`: the messages of a feed that names cover
 undo           a check that the undo of all models shares
 object/        `ObjectModel`: nested properties, add-wins sets, counters

@@ -79,6 +79,18 @@ def test_more_names_and_feeds_than_a_byte_counts_are_kept() -> None:
     assert len(marks.feeds()) == 3 * 699
 
 
+def test_a_word_that_came_first_and_sorts_last_gets_a_number_that_its_column_had_no_room_for() -> None:
+    """Given one writer and one name that sort behind hundreds of others, then numbers do not wrap around."""
+    marks, writer, added = MarkColumns(), b"\xff" * 32, []
+    for number in range(400):
+        start = Anchor(bytes([1, number % 256, number // 256]) + bytes(29), 1 << 20, False)
+        name = "zz" if number % 2 else f"{number:03}"
+        added.append(KeptMark((9, writer, number, 0), Mark(name, None, start, Anchor(writer, 1 << 20, True))))
+    for kept in added:
+        marks.add(kept)
+    assert list(marks) == sorted(added, key=lambda kept: (kept.mark.name, kept.key))
+
+
 def test_values_of_marks_that_are_gone_take_no_memory() -> None:
     """Given one place that is marked again and again, then its last value alone remains."""
     marks, end = MarkColumns(), Anchor(b"", 0, True)

@@ -28,5 +28,5 @@ undo             the mutations that undo one message
 yjs              texts in the format of Yjs, out and in
 
 In: mutations with their stamps, and commands. Out: text, snapshots and mutations. May import `model`, `value`, `heard`,
-`wire` and `undo` of `antiphon.model`, but no other model.
+`wire`, `word_table` and `undo` of `antiphon.model`, but no other model.
 """

@@ -7,21 +7,22 @@ with the same name and the same two anchors the latest remains, and all are in t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from antiphon.model.text.codec import Anchor, Mark
 from antiphon.model.text.runs import OFFSET_BITS, OFFSET_MAX
+from antiphon.model.word_table import Numbers, WordTable
 
 Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and the index of the mark in its message: the order of marks
-Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 _NEW_MIN = 1024  # new rows that need not be settled
 _PORTION = 1024  # rows that are objects at once
 _FORMS = "BHIQ"  # of columns: each begins with bytes, and becomes wider when a number is too large
-_VALUE, _SIZE, _ANCHORS = 5, 6, 7  # columns; the anchors are the last six
+_NAME, _VALUE, _SIZE, _ANCHORS = 0, 5, 6, 7  # columns; the anchors are the last six
+_FEEDS = 2, 7, 10  # columns
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of a hash
 
 
@@ -58,8 +59,8 @@ class MarkColumns:
     def __init__(self) -> None:
         self._columns = [array(_FORMS[0]) for _ in Row._fields]
         self._settled = 0  # rows from the first one on
-        self._names: dict[str, int] = {}
-        self._feeds: dict[bytes, int] = {b"": 0}
+        self._names = WordTable()
+        self._feeds = WordTable([b""])
         self._values = bytearray()
 
     def __len__(self) -> int:
@@ -75,30 +76,33 @@ class MarkColumns:
 
     def some(self, start: int, stop: int) -> Iterator[KeptMark]:
         """Yield the marks from one place to before another among those that are settled."""
-        names, feeds, values = list(self._names), list(self._feeds), self._values
+        feeds, values = self._feeds, self._values
         for first in range(start, stop, _PORTION):
+            names: dict[int, str] = {}
             rows = zip(*(column[first : min(first + _PORTION, stop)] for column in self._columns), strict=True)
             for name, lamport, writer, seq, nth, at, size, *ends in rows:
                 value = bytes(values[at : at + size]) if size else None
+                if name not in names:
+                    names[name] = self._names[name].decode()
                 mark = Mark(names[name], value, _anchor(feeds, *ends[:3]), _anchor(feeds, *ends[3:]))
                 yield KeptMark((lamport, feeds[writer], seq, nth), mark)
 
     def add(self, kept: KeptMark) -> None:
         """Add a mark, unless a later one has the same name and anchors."""
         (lamport, feed, seq, nth), (name, value, start, end) = kept
-        names, feeds = self._names, self._feeds
+        feeds = self._feeds
         row = Row(
-            name=names.setdefault(name, len(names)),
+            name=self._names.number(name.encode()),
             lamport=lamport,
-            writer=feeds.setdefault(feed, len(feeds)),
+            writer=feeds.number(feed),
             seq=seq,
             nth=nth,
             value=len(self._values),
             size=0 if value is None else len(value),
-            start_feed=feeds.setdefault(start.feed, len(feeds)),
+            start_feed=feeds.number(start.feed),
             start_lamport=start.clock >> OFFSET_BITS,
             start_offset=(start.clock & OFFSET_MAX) << 1 | start.after,
-            end_feed=feeds.setdefault(end.feed, len(feeds)),
+            end_feed=feeds.number(end.feed),
             end_lamport=end.clock >> OFFSET_BITS,
             end_offset=(end.clock & OFFSET_MAX) << 1 | end.after,
         )
@@ -118,14 +122,13 @@ class MarkColumns:
         for nth, number in enumerate(row):
             column = self._columns[nth]
             if len(column) < count:
-                form = next(form for form in _FORMS if number < 1 << 8 * array(form).itemsize)
-                self._columns[nth] = column = array(max(form, column.typecode, key=_FORMS.index), column)
+                self._columns[nth] = column = array(max(_form(number), column.typecode, key=_FORMS.index), column)
                 column.append(number)
 
-    def settled(self) -> tuple[Row, list[str], list[bytes], Numbers]:
+    def settled(self) -> tuple[Row, WordTable, WordTable, Numbers]:
         """Return the columns by name and stamp, and names, feeds and the bytes of values. None may be added to them."""
         self._settle()
-        return self._views(), list(self._names), list(self._feeds), np.frombuffer(self._values, np.uint8)
+        return self._views(), self._names, self._feeds, np.frombuffer(self._values, np.uint8)
 
     def feeds(self) -> set[bytes]:
         """Return the feeds that the marks name."""
@@ -143,13 +146,14 @@ class MarkColumns:
         """Drop rows that later ones replace, and sort the others."""
         if len(self._columns[-1]) == self._settled:
             return
+        self._settle_words(self._names, (_NAME,))
+        self._settle_words(self._feeds, _FEEDS, always=[0])
         columns = self._views()
-        writers = _ranks(list(self._feeds))[columns.writer]
-        stamps = (columns.nth, columns.seq, writers, columns.lamport)
+        stamps = (columns.nth, columns.seq, columns.writer, columns.lamport)
         replaced = _replaced(columns, stamps)
-        order = np.lexsort((*stamps, _ranks(list(self._names))[columns.name], replaced))
+        order = np.lexsort((*stamps, columns.name, replaced))
         count = len(order) - int(np.count_nonzero(replaced))
-        del writers, stamps, replaced
+        del stamps, replaced
         for view in columns:  # in place: there may be very many
             view[:] = view[order]
         del columns, view
@@ -159,6 +163,17 @@ class MarkColumns:
         if len(self._values) > 2 * sum(self._columns[_SIZE]):
             self._drop_values()
 
+    def _settle_words(self, table: WordTable, places: tuple[int, ...], always: Sequence[int] = ()) -> None:
+        """Drop words that no mark names any more, and give the others numbers in their order."""
+        numbers = table.settle([np.frombuffer(column, column.typecode) for column in self._columns_at(places)], always)
+        for place, column in zip(places, self._columns_at(places), strict=True):
+            found = numbers[np.frombuffer(column, column.typecode)]
+            form = max(_form(int(found.max())), column.typecode, key=_FORMS.index)
+            self._columns[place] = array(form, found.astype(form).tobytes())
+
+    def _columns_at(self, places: tuple[int, ...]) -> list[array[int]]:
+        return [self._columns[place] for place in places]
+
     def _drop_values(self) -> None:
         """Drop the values of marks that are gone."""
         starts, sizes = self._columns[_VALUE], self._columns[_SIZE]
@@ -167,15 +182,13 @@ class MarkColumns:
         del self._columns[_VALUE][-1]
 
 
-def _anchor(feeds: list[bytes], feed: int, lamport: int, offset: int) -> Anchor:
+def _form(number: int) -> str:
+    """Return the form of the narrowest column for a number."""
+    return next(form for form in _FORMS if number < 1 << 8 * array(form).itemsize)
+
+
+def _anchor(feeds: WordTable, feed: int, lamport: int, offset: int) -> Anchor:
     return Anchor(feeds[feed], lamport << OFFSET_BITS | offset >> 1, offset % 2 == 1)
-
-
-def _ranks(known: list[Any]) -> Numbers:
-    """Return for each of some names or feeds its place among all when they are sorted."""
-    found = np.empty(len(known), np.int64)
-    found[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
-    return found
 
 
 def _replaced(columns: Row, stamps: tuple[Numbers, ...]) -> Numbers:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from antiphon.core.v1 import text_pb2
-from antiphon.model.text.mark_columns import KeptMark, MarkColumns, Numbers, Row
+from antiphon.model.text.mark_columns import KeptMark, MarkColumns, Row
 from antiphon.model.text.runs import OFFSET_BITS, OFFSET_MAX
 from antiphon.model.wire import tag_numbers
+from antiphon.model.word_table import Numbers
 
 _AT_ONCE = 4096  # marks
 _FEW = 64  # marks that the library encodes as fast
@@ -20,13 +21,12 @@ _SNAPSHOT, _MARK, _ANCHOR = tag_numbers("TextSnapshot", "TextKeptMark", "TextAnc
 def encoded(marks: MarkColumns, at: Mapping[bytes, int]) -> Iterator[bytes]:
     """Yield the marks by name and stamp, some at once; `at` has the places of feeds among the writers."""
     columns, names, feeds, values = marks.settled()
-    texts = [name.encode() for name in names]
-    places = np.array([at.get(feed, 0) for feed in feeds], np.uint64)
+    places = np.fromiter((at.get(feed, 0) for feed in feeds), np.uint64, len(feeds))
     for first in range(0, len(columns.name), _AT_ONCE):
         some = Row(*(column[first : first + _AT_ONCE] for column in columns))
         count = len(some.name)
         chosen, local = np.unique(some.name, return_inverse=True)
-        used = [texts[name] for name in chosen.tolist()]
+        used = [names[name] for name in chosen.tolist()]
         if count < _FEW or max(int(some.size.max()), *map(len, used)) > _WIDTH_MAX:
             yield of_library(marks.some(first, first + count), at)
         else:
