@@ -120,24 +120,35 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
 
 
 def _lost_at_epochs(stage: Stage) -> dict[bytes, Mapping[bytes, int]]:
-    """Return the items that no epoch keeps unless others had built on them, each with the first cut past its genesis.
+    """Return the items that no epoch keeps unless others had built on them, each with the cut up to which these count.
 
     An epoch has taken another branch, beyond the place of the genesis: nobody can tell which branch a writer had seen.
     Or the creator had admitted its data feed beyond a fork of its control feed: no act that counts gave it a right.
+    Or a cut or an erasure had taken the genesis, and policy dropped the hidden item like a deleted one.
     """
     lost: dict[bytes, Mapping[bytes, int]] = {}
     unadmitted = _admitted_beyond_forks(stage)
     for peer in stage.honest():
-        cuts = [epoch.cut for epoch in peer.epochs.chain().final]
-        for feed in (*peer.member.machine.fork_ends, *unadmitted):
-            record = peer.store.find(feed)
-            if record is None:
+        machine, epochs = peer.member.machine, peer.epochs.chain().final
+        cuts = [epoch.cut for epoch in epochs]
+        limits = [peer.epochs.policy(epoch.control).deleted_epochs for epoch in epochs]
+        for record in peer.store.feeds(peer.member.party):
+            feed = record.feed
+            is_apart = feed in machine.fork_ends or feed in unadmitted
+            end, erased = machine.authority.end(feed), machine.authority.erased(feed)
+            if not is_apart and end == NO_END and not erased:
                 continue
             for span in (*peer.store.held(feed, record.start, record.length), *peer.store.branches(feed)):
                 for block in span.blocks(0, well_formed(span)):
-                    cut = next((cut for cut in cuts if block.seq < cut.get(feed, 0)), None)
-                    if cut is not None and block.kind is Kind.GENESIS:
-                        lost.setdefault(block.item, cut)
+                    held = next((at for at, cut in enumerate(cuts) if block.seq < cut.get(feed, 0)), None)
+                    if held is None or block.kind is not Kind.GENESIS:
+                        continue
+                    if is_apart:
+                        lost.setdefault(block.item, cuts[held])
+                    elif block.seq >= end or block.seq in erased:
+                        ages = ((at, at - held) for at in range(held, len(cuts)))
+                        if dropped := next((at for at, age in ages if 0 < limits[at] <= age), None):
+                            lost.setdefault(block.item, cuts[dropped])
     return lost
 
 
