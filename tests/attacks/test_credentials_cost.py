@@ -162,6 +162,24 @@ def test_a_tighter_policy_does_not_pay_for_grants_that_it_takes_nothing_from(att
     assert work[1] <= 1.2 * work[0] + 20
 
 
+def test_a_void_policy_has_no_grants_judged_again_that_have_seen_no_policy() -> None:
+    work = []
+    for count in (40, 160):
+        rehearsal = Rehearsal()
+        alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+        alice.admit(mallory, Role.READER)
+        for number in range(count):
+            alice.admit(pair_of(f"guest {number}").key, Role.READER)
+        mallory.hear(alice)
+        mallory.join()
+        alice.hear(mallory)
+        alice.machine.state()
+        mallory.write(Policy(tightens=True))
+        alice.hear(mallory)
+        work.append(calls(alice.machine.authority.settle))
+    assert work[1] <= 1.2 * work[0] + 20
+
+
 def work_beside_ends(count: int) -> int:
     """Return the work of another's act, after a member has ended its own device so many times, each time later on."""
     script = Script()

@@ -6,12 +6,13 @@ import itertools
 
 import pytest
 
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BadSignature
 from antiphon.feed.chain import sign_head
 from antiphon.feed.fork import Fork
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Policy, Role
+from antiphon.halo.credentials.claims import EpochGenesis, FeedAdmission, FeedKind, MemberAdmission, Policy, Role
 from antiphon.halo.rights.verdict import LOST_RIGHT
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
@@ -314,6 +315,35 @@ def test_rule_8_a_tighter_policy_undoes_grants_past_its_cuts_that_were_in_force(
     carol.hear(alice)
     members = [carol.state.member(subject) is not None for subject in (before, after, past)]
     assert members == [True, False, False]
+
+
+def test_an_epoch_without_a_tighter_policy_brings_back_the_grants_that_it_holds() -> None:
+    """Nothing else in the party takes rights away, so the answers of before the epoch stayed."""
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    bob, dave, late, early = (rehearsal.actor(name) for name in ("bob", "dave", "late", "early"))
+    guest = pair_of("guest").key
+    alice.admit(dave, Role.OWNER)
+    alice.write(Policy(editors_admit=True))
+    alice.admit(bob, Role.EDITOR)
+    for actor in (bob, dave):
+        actor.hear(alice)
+        actor.join()
+    dave.hear(bob)
+    bob.admit(guest, Role.READER)
+    dave.write(Policy(tightens=True, cuts={bob.control.key: 1, alice.control.key: len(alice.written)}))
+    alice.hear(bob)
+    control = alice.machine.timeframe()
+    snapshot = bytes(Cid.of(b"snapshot", DAG_CBOR))
+    hash_ = alice.machine.control_hash(control)
+    alice.write(EpochGenesis(0, 1, b"", {}, control, snapshot, 5, control_hash=hash_))
+    early.hear(bob)
+    early.hear(dave)
+    assert early.state.member(guest) is None
+    for actor in (early, late):
+        actor.hear(alice, bob, dave)
+        assert len(actor.machine.epochs().final) == 1
+        assert actor.state.member(guest) is not None
 
 
 def test_rule_8_an_expiry_is_enforced_by_a_revocation_with_cuts() -> None:

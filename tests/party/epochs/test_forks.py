@@ -103,12 +103,14 @@ def signed_by_herself(mallory: Peer, holder: Peer) -> None:
             member(mallory)._append(word.SerializeToString(deterministic=True))
 
 
+@pytest.mark.parametrize("attests", [False, True])
 def test_a_copy_without_its_signature_is_no_reason_not_to_repeat_a_genesis(
-    peers: Peers, alice: Peer, bob: Peer
+    peers: Peers, alice: Peer, bob: Peer, attests: bool
 ) -> None:
+    """Mallory signs the generator's genesis herself: void for all who read it, also if she is an attester."""
     carol, dave, mallory = peers.add("carol"), peers.add("dave"), peers.add("mallory")
     member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
-    agree_on(peers, alice, carol, generator=device(bob))
+    agree_on(peers, alice, carol, *([mallory] if attests else []), generator=device(bob))
     note(alice)
     two_histories(peers, bob, alice, dave)
     for giver in (bob, dave, mallory):

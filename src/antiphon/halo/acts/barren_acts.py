@@ -50,7 +50,7 @@ class BarrenKind(enum.IntEnum):
     SPENT = 5  # an admission of a member beyond what its feed may give: its subject
     EDITOR_SPENT = 6  # the same, beyond what the feed of an editor may give
     VOTE = 7  # a vote that its writer has signed: the number of the epoch
-    COPIED_VOTE = 8  # a vote that others have signed: the number, and how many; their keys
+    COPIED_VOTE = 8  # a vote that others have signed, or on a branch: the number, and how many have signed; their keys
     REFUSAL = 9  # a refusal of an epoch that nobody has declared: its name (`name_of`)
     GENESIS = 10  # a genesis of an epoch: the number, and how many have signed it; their keys
 

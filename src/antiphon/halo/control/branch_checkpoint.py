@@ -19,7 +19,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, NO_HASH, Entry, decode_entries
-from antiphon.halo.acts.barren_acts import BarrenActs, BarrenKind
+from antiphon.halo.acts.barren_acts import BarrenActs
 
 FIRST, START, COUNT, SHOWN = range(4)  # columns of `BranchCheckpoint.rows`
 OPEN = -1  # in the column SHOWN: the span is read again
@@ -108,18 +108,6 @@ class BranchCheckpoint:
         lamports = tuple(self.lamports[low : low + count].tolist())
         before = self.befores[at * HASH_SIZE : (at + 1) * HASH_SIZE]
         return SettledSpan(self.last(at), first, start, hashes, lamports, shown, self.waits.get(at), before)
-
-    def refusals(self) -> dict[bytes, tuple[int, bytes]]:
-        """Return seq and hash of the first refusal of each epoch, by its name."""
-        found: dict[bytes, tuple[int, bytes]] = {}
-        for place in np.flatnonzero(self.votes.says == BarrenKind.REFUSAL).tolist():
-            number = int(self.votes.seqs[place])
-            row = int(np.searchsorted(self.offsets, number, side="right")) - 1
-            index = number - int(self.offsets[row])
-            this = int(self.rows[row, START]) + index, self.hash_of(number)
-            name = self.votes.key(place)
-            found[name] = min(this, found.get(name, this))
-        return found
 
     def hash_of(self, number: int) -> bytes:
         """Return the hash of the settled block at a place among all of them."""

@@ -17,7 +17,7 @@ from antiphon.halo.control.present import Present
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials.claims import EpochAct, Equivocated, Roles
 from antiphon.halo.finality.epoch_chain import EpochChain
-from antiphon.halo.finality.idle_votes import idle_kind
+from antiphon.halo.finality.idle_votes import branch_kind
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.verdict import PAST_CUT, judge, judge_data
 
@@ -169,7 +169,7 @@ class PartyAnswers(ControlBlocks):
         epochs = self.epochs()
         acts = [*self._counting(), *(act for act in self._strays.by_hash.values() if act not in self._own_held())]
         for act in chain(acts, self.checkpoints.aside()):
-            idle = isinstance(act.claim, EpochAct) and self.is_stray(act) and idle_kind(epochs, act) is not None
+            idle = isinstance(act.claim, EpochAct) and self.is_stray(act) and branch_kind(epochs, act) is not None
             if reason := PAST_CUT if idle else self.judge(act) or epochs.reason(act):
                 yield Void(act.stamp, reason)
         yield from (Void(stamp, PAST_CUT) for stamp in self.settled.stamps())

@@ -27,7 +27,7 @@ from antiphon.halo.control.control_lane import ControlLane, linked
 from antiphon.halo.control.stray_acts import StrayActs
 from antiphon.halo.credentials.claims import EpochAct, Equivocated, FeedAdmission, FeedKind, PartyGenesis
 from antiphon.halo.finality.epoch_chain import EpochChain
-from antiphon.halo.finality.idle_votes import idle_kind, may_count, refused_first
+from antiphon.halo.finality.idle_votes import branch_kind, may_count
 
 if TYPE_CHECKING:
     from antiphon.halo.control.machine import PartyMachine
@@ -79,7 +79,6 @@ class SettledBranches:
         self._parts: dict[bytes, BranchCheckpoint] = {}
         self._blocks: dict[bytes, _SettledPlace] | None = None  # by hash; made when it is asked for
         self._kept: dict[bytes, dict[bytes, _Kept]] = {}  # by feed and hash of the last block
-        self._refusals: dict[bytes, dict[bytes, tuple[int, bytes]]] = {}  # by feed and epoch: the first
         self._held: dict[bytes, tuple[int, bytes]] = {}  # by feed: blocks in the store, beyond a fork, too; the last
 
     def __bool__(self) -> bool:
@@ -141,14 +140,9 @@ class SettledBranches:
 
     def wake(self, chain: EpochChain) -> None:
         """Hold votes again that may count by this chain of epochs."""
-        for feed, part in self._parts.items():
-            if not len(part.votes):
-                continue
-            if feed not in self._refusals and chain.declared:
-                self._refusals[feed] = part.refusals()
-            hashes = [part.hash_of(number) for number in part.votes.seqs[may_count(chain, part.votes)].tolist()]
-            for hash_ in (*hashes, *refused_first(chain, feed, self._refusals.get(feed, {}))):
-                self.recall(hash_)
+        for part in self._parts.values():
+            for number in part.votes.seqs[may_count(chain, part.votes)].tolist():
+                self.recall(part.hash_of(number))
 
     def recall(self, hash_: bytes) -> None:
         """Hold a block again if it is settled, and those that lead to it."""
@@ -227,7 +221,6 @@ class SettledBranches:
             return False
         self._parts[feed] = saved
         self._blocks = None
-        self._refusals.pop(feed, None)
         self._strays.named.update(dict.fromkeys(saved.admitted()))
         self._machine.taken.shown[feed].update(saved.firsts(settled=True))
         for at, entry in saved.waits.items():
@@ -293,8 +286,8 @@ class SettledBranches:
         for number, hash_ in enumerate(hash_ for row in rows for hash_ in row.hashes):
             act, row = self._strays.by_hash.get(hash_), known.get(hash_)
             if act is not None:
-                kind = idle_kind(chain, act)
-                row = row_of(act, kind=kind) if kind else None  # not those that never count
+                kind = branch_kind(chain, act)
+                row = row_of(act, kind=kind) if kind else None  # not refusals, which never count
             if row is not None:
                 yield replace(row, seq=number)
 
@@ -383,7 +376,7 @@ class SettledBranches:
     def _is_plain(self, act: Act) -> bool:
         """True for an act of a branch that says nothing but whom it names, and for an idle vote."""
         if isinstance(act.claim, EpochAct):
-            return idle_kind(self._machine.epochs(), act) is not None
+            return branch_kind(self._machine.epochs(), act) is not None
         return act.admission is None and not isinstance(act.claim, Equivocated | PartyGenesis)
 
     def _rests(self, block: BranchBlock) -> bool:

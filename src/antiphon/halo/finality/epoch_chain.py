@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from antiphon.core.reasons import Reason, because
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import name_of
 from antiphon.halo.acts.grant import expired
@@ -54,8 +55,8 @@ class EpochChain:
     witnesses: Witnesses = field(compare=False, repr=False, kw_only=True)  # among the geneses of the open number
     declared: Collection[bytes] = field(compare=False, repr=False, kw_only=True)
     """Epochs, by name, that somebody has declared who can: of final numbers, and of the open one."""
-    refused: Mapping[tuple[bytes, bytes], tuple[int, bytes]] = field(compare=False, repr=False, kw_only=True)
-    """By control feed and name of an epoch: seq and hash of the first refusal there, of those on branches the least."""
+    refused: Mapping[tuple[bytes, bytes], int] = field(compare=False, repr=False, kw_only=True)
+    """By control feed and name of an epoch: the first refusal in the history of that feed."""
 
     @property
     def last(self) -> FinalEpoch | None:
@@ -171,7 +172,7 @@ class _Fold:
             opened,
             tuple(votes),
             "; ".join(conflicts),
-            tuple(sorted(self._heard(declared, refused), key=lambda found: found.stamp)),
+            tuple(sorted(self._heard(refused.values(), declared), key=lambda found: found.stamp)),
             reasons={act.hash: reason for act, reason in self._void.items()},
             ballot=ballot,
             feeds=self._devices,
@@ -179,7 +180,7 @@ class _Fold:
             won=quorate,
             witnesses=witnesses,
             declared=declared,
-            refused={key: (act.stamp.seq, act.hash) for key, act in refused.items()},
+            refused={key: act.stamp.seq for key, act in refused.items()},
         )
 
     def _declared(self, configs: Iterable[EpochConfig]) -> frozenset[bytes]:
@@ -187,22 +188,23 @@ class _Fold:
         return frozenset(name_of(act.claim) for act in acts if isinstance(act.claim, EpochGenesis))
 
     def _first_refusals(self) -> dict[tuple[bytes, bytes], Act]:
+        """Return the first refusal of each epoch in the history of each feed. Those beyond a fork are void."""
         found: dict[tuple[bytes, bytes], Act] = {}
         for act in self._refusals:
             feed, seq = act.position
-            if may_refuse(act, self._devices.get(feed)):
+            if seq < self._forked.get(feed, NO_END) and may_refuse(act, self._devices.get(feed)):
                 assert isinstance(act.claim, EpochRefusal)
-                known = found.setdefault((feed, name_of(act.claim)), act)
-                if (seq, act.hash) < (known.stamp.seq, known.hash):
-                    found[feed, name_of(act.claim)] = act
+                key = feed, name_of(act.claim)
+                if seq < found.setdefault(key, act).stamp.seq:
+                    found[key] = act
         return found
 
-    def _heard(self, declared: Collection[bytes], first: Mapping[tuple[bytes, bytes], Act]) -> Iterator[Refused]:
-        """Yield the refusals of what was declared, the first of each feed."""
-        for (feed, name), act in first.items():
-            if name in declared:
-                assert isinstance(act.claim, EpochRefusal)
-                yield Refused(act.stamp, self._devices[feed], act.claim)
+    def _heard(self, refusals: Iterable[Act], declared: Collection[bytes]) -> Iterator[Refused]:
+        """Yield the refusals of what was declared."""
+        for act in refusals:
+            assert isinstance(act.claim, EpochRefusal)
+            if name_of(act.claim) in declared:
+                yield Refused(act.stamp, self._devices[act.stamp.feed], act.claim)
 
     def _first_config(self) -> EpochConfig:
         """Return the first electorate: by the genesis feed's first policy, if no act about epochs precedes it there."""

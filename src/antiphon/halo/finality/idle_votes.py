@@ -13,8 +13,6 @@ its feed has refused the same before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from antiphon.feed.header import NO_END
@@ -23,6 +21,7 @@ from antiphon.halo.acts.barren_acts import SIGNED, BarrenActs, BarrenKind, name_
 from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_chain import EpochChain, may_refuse
+from antiphon.halo.finality.epoch_values import EpochConfig
 
 
 def idle_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
@@ -47,29 +46,34 @@ def _idle_refusal(chain: EpochChain, act: Act, claim: EpochRefusal) -> BarrenKin
     name, device = name_of(claim), chain.feeds.get(act.stamp.feed)
     if device is None:
         return None
-    if not may_refuse(act, device) or _first(chain, act.stamp.feed, name) < (act.stamp.seq, act.hash):
+    if not may_refuse(act, device) or chain.refused.get((act.stamp.feed, name), NO_END) < act.stamp.seq:
         return BarrenKind.NOTHING  # for ever
     return None if name in chain.declared else BarrenKind.REFUSAL
 
 
-def _first(chain: EpochChain, feed: bytes, name: bytes) -> tuple[int, bytes]:
-    """Return seq and hash of the first refusal of an epoch by a feed, of those that are not set aside."""
-    return chain.refused.get((feed, name), (NO_END, b""))
+def branch_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
+    """Return how an idle vote on a branch is kept; None for a vote that may count there, and for any other act.
+
+    Another first block may show that the feed is of another device. So a vote has the keys of all that have signed it.
+    A vote whose lists go on is read each time: on another branch they may go on otherwise.
+    """
+    claim = act.claim
+    if isinstance(claim, EpochRefusal):
+        return BarrenKind.NOTHING  # only those in a history are told
+    if not isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement) or act.continued:
+        return None
+    kind = BarrenKind.GENESIS if isinstance(claim, EpochGenesis) else BarrenKind.COPIED_VOTE
+    config = chain.electorate(claim.number)
+    return kind if config is None or act.signers.isdisjoint(_voters(config, kind)) else None
 
 
 def woken(chain: EpochChain, barren: BarrenActs) -> list[int]:
     """Return the seqs of the votes and geneses of a control feed, of those set aside, that may count by this chain."""
     found: list[int] = barren.seqs[may_count(chain, barren)].tolist()
     for name, seq in barren.refusals(chain.declared).items():
-        if seq < _first(chain, barren.feed, name)[0]:
+        if seq < chain.refused.get((barren.feed, name), NO_END):
             found.append(seq)
     return found
-
-
-def refused_first(chain: EpochChain, feed: bytes, refusals: Mapping[bytes, tuple[int, bytes]]) -> list[bytes]:
-    """Return the hashes of the refusals, of these by name, that come before all that are known of their feed."""
-    names = refusals.keys() & chain.declared
-    return [refusals[name][1] for name in names if refusals[name] < _first(chain, feed, name)]
 
 
 def may_count(chain: EpochChain, barren: BarrenActs) -> list[int]:
@@ -84,7 +88,9 @@ def may_count(chain: EpochChain, barren: BarrenActs) -> list[int]:
     for kind in barren.kinds.intersection(SIGNED):
         places, numbers = barren.votes(kind)
         for number in np.unique(numbers[(numbers > 0) & (numbers <= len(configs))]).tolist():
-            config = configs[number - 1]
-            voters = config.declarers if kind is BarrenKind.GENESIS else config.attesters
-            found += barren.signed(places[numbers == number], voters)
+            found += barren.signed(places[numbers == number], _voters(configs[number - 1], kind))
     return found
+
+
+def _voters(config: EpochConfig, kind: BarrenKind) -> frozenset[bytes]:
+    return config.declarers if kind is BarrenKind.GENESIS else frozenset(config.attesters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -81,15 +82,21 @@ def _votes(member: Membership) -> list[Act]:
     machine = member.machine
     chain = machine.epochs()
     wanted = _needed(chain, bytes(member.device.key))
-    past: dict[bytes, Act] = {}
-    told: set[bytes] = set()
+    past: dict[bytes, list[Act]] = defaultdict(list)
+    told: dict[bytes, set[bytes]] = defaultdict(set)  # who has signed what others can read
     for act in machine.acts():
-        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted and _counts(act, chain):
+        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted:
             if act.stamp.seq < machine.common(act.stamp.feed):
-                told.add(act.digest)
+                told[act.digest] |= _signers(act, chain)
             else:
-                past.setdefault(act.digest, act)
-    return [act for digest, act in sorted(past.items()) if digest not in told]
+                past[act.digest].append(act)
+    found: list[Act] = []
+    for digest, acts in sorted(past.items()):
+        for act in acts:
+            if missing := _signers(act, chain) - told[digest]:
+                told[digest] |= missing
+                found.append(act)
+    return found
 
 
 def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:
@@ -104,9 +111,9 @@ def _name(act: Act) -> tuple[int, bytes]:
     return claim.number, act.digest if isinstance(claim, EpochGenesis) else claim.genesis
 
 
-def _counts(act: Act, chain: EpochChain) -> bool:
-    """True if an act is a genesis by somebody who can declare it, or a vote that gave one its quorum."""
+def _signers(act: Act, chain: EpochChain) -> frozenset[bytes]:
+    """Return who can declare a genesis and has signed it; of a vote, those who gave a genesis its quorum."""
     if isinstance(act.claim, EpochGenesis):
         config = chain.electorate(act.claim.number)
-        return config is not None and not act.signers.isdisjoint(config.declarers)
-    return not act.signers.isdisjoint(chain.won.get(_name(act), ()))
+        return frozenset() if config is None else act.signers & config.declarers
+    return act.signers.intersection(chain.won.get(_name(act), ()))

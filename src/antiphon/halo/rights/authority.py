@@ -182,12 +182,12 @@ class Authority:
             self.forget(act.stamp)
 
     def _set_policy(self, act: Act, claim: Policy) -> None:
-        settled = self._order.settled
-        self.policies.add(act)
+        settled, judged = self._order.settled, self._order.judged
+        first = self.policies.add(act)
         self._order.add(act)
         if claim.tightens:
             self._known.tighter.clear()
-            self.forget(first_tightened(act, self._order.judged, self.floors) if settled else self.policies.first)
+            self.forget(first_tightened(act, judged, first, self.floors) if settled else first)
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
@@ -234,7 +234,7 @@ class Authority:
     @property
     def lasting(self) -> bool:
         """True if no right was taken away or will expire. Then floors change no answer."""
-        if self.parent is not None or self.narrowings or self.forks or self.ends:
+        if self.parent is not None or self.narrowings or self.forks or self.ends or self.policies.tightens:
             return False
         return not self.granted.expiring
 

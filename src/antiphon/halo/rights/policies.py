@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,9 @@ DEFAULT_POLICY = Policy()
 
 
 class PolicyIndex:
-    """The policies of a party: all of them, those in force, and those that tighten, in runs by feed."""
+    """The policies of a party in runs by feed: those in force, and those that tighten."""
 
     def __init__(self) -> None:
-        self.all: list[Act] = []  # in force or not
         self.first: Stamp | None = None  # that of the oldest
         self._valid: dict[bytes, Run[None]] = {}
         self._tightenings: dict[bytes, Run[None]] = {}  # in force or not
@@ -31,17 +31,22 @@ class PolicyIndex:
     def copy(self) -> PolicyIndex:
         """Return an index of its own."""
         made = PolicyIndex()
-        made.all, made.first = list(self.all), self.first
+        made.first = self.first
         made._valid = {feed: run.copy() for feed, run in self._valid.items()}
         made._tightenings = {feed: run.copy() for feed, run in self._tightenings.items()}
         return made
 
-    def add(self, act: Act) -> None:
-        """Take a policy, valid or void."""
-        self.all.append(act)
+    @property
+    def tightens(self) -> bool:
+        """True if a policy tightens, in force or not."""
+        return bool(self._tightenings)
+
+    def add(self, act: Act) -> Stamp:
+        """Take a policy, valid or void. Return the stamp of the oldest."""
         self.first = act.stamp if self.first is None else min(act.stamp, self.first)
         if isinstance(act.claim, Policy) and act.claim.tightens:
             self._tightenings.setdefault(act.stamp.feed, Run(None, act.stamp.feed)).add(act)
+        return self.first
 
     def clear(self) -> None:
         """Forget which policies are valid."""
@@ -127,13 +132,15 @@ def _find(authority: Authority, policy: Act) -> Iterator[Act]:
             yield act
 
 
-def first_tightened(tightening: Act, judged: Iterable[Act], floors: Floors) -> Stamp:
+def first_tightened(tightening: Act, judged: Sequence[Act], first: Stamp, floors: Floors) -> Stamp:
     """Return the stamp of the oldest act, of these by age, that a new tightening policy may take from; or its own.
 
-    Acts before its cuts keep the policy that they had seen, and so does what an epoch holds without it.
+    Acts before its cuts keep the policy that they had seen, and so does what an epoch holds without it. Acts that are
+    older than the first policy have seen none.
     """
     assert isinstance(tightening.claim, Policy)
     cuts = tightening.claim.cuts
-    past = (act for act in judged if act.stamp.seq >= cuts.get(act.stamp.feed, 0))
+    since = bisect_left(judged, first, key=lambda act: act.stamp)
+    past = (act for act in judged[since:] if act.stamp.seq >= cuts.get(act.stamp.feed, 0))
     taken = next((act.stamp for act in past if not floors.below(tightening, act.place)), tightening.stamp)
     return min(taken, tightening.stamp)

@@ -69,7 +69,8 @@ class Run(Generic[_Key]):
     def cut(self, seq: int) -> None:
         """Remove the acts from a block of their feed on."""
         count = self.before(seq)
-        self.acts, self.seqs = self.acts[:count], self.seqs[:count]
+        if count < len(self.seqs):
+            self.acts, self.seqs = self.acts[:count], self.seqs[:count]
 
     def keep(self, kept: KeptActs, places: Sequence[int]) -> None:
         """Add narrowings that are kept as columns, by their rows."""
