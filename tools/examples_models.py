@@ -398,7 +398,7 @@ def checkpoint() -> LaneCheckpoint:
     table, seen = BarrenActs.of(feed, rows), Sightings([(2, {B: 5})])
     waits, one, two = Entry(B, 9, 12, sha256(b"far").digest()), sha256(b"one").digest(), sha256(b"two").digest()
     spans = (SettledSpan(two, 5, 5, (one, two), (7, 8), 1, waits), SettledSpan(sha256(b"vote").digest(), 5, 0))
-    votes = BarrenActs.of(feed, (Row(0, BarrenKind.VOTE, u64(1).ljust(32, b"\0")),))
+    votes = BarrenActs.of(feed, (Row(0, BarrenKind.COPIED_VOTE, (u64(1) + b"\x01").ljust(32, b"\0"), A),))
     branches = BranchCheckpoint.of(5, 5, bytes(32), spans, {bytes(range(32))}, {A: one}, votes)
     valid = np.array([2], dtype=np.int64)
     return LaneCheckpoint(feed, 5, bytes(32), table, ActColumns.of(acts), seen, valid, branches)

@@ -4,8 +4,8 @@ An act is *barren* if it is void whatever else arrives: its writer had no right 
 nothing had ever been taken away; or it cannot be read; or its feed had spent its budget. A block's hash names all that
 its writer had seen, so the first two are facts about the block alone. The third holds until an epoch begins a new
 count, or where no budget counts: those acts are recalled then. A vote about an epoch is barren as long as no attester
-of its number has signed it, a genesis as long as nobody has who can declare one, and a refusal as long as nobody has
-declared that epoch. docs/design/parties.md has the rule.
+of its number has signed it; a genesis, as long as nobody who can declare that number has signed it; a refusal, as long
+as nobody has declared that epoch. docs/design/parties.md has the rule.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class BarrenActs:
         self.seqs = seqs
         self.says = says
         self.keys = keys  # 32 bytes for each act
-        self.more = more  # 32 bytes for each admission to a group, and for each that has signed a vote
+        self.more = more  # 32 bytes for each admission to a group, and for each key that has signed a vote or genesis
         self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist()))
         self.recall: Callable[[int], Act] = _nowhere
         self._refused: tuple[Seqs, Seqs] | None = None  # ends of names of refused epochs, ascending, and their places
@@ -227,7 +227,7 @@ class BarrenActs:
 
 
 def further_keys(says: npt.NDArray[np.uint8], keys: bytes) -> Seqs:
-    """Return how many further keys each act has: a group, or as many as have signed a vote."""
+    """Return how many further keys each act has: a group, or as many as have signed a vote or genesis."""
     counts: Seqs = np.frombuffer(keys, dtype=np.uint8).reshape(-1, KEY_SIZE)[:, _NUMBER_SIZE].astype(np.int64)
     counts[~np.isin(says, SIGNED)] = 0
     counts[says == BarrenKind.GROUP] = 1
