@@ -6,13 +6,17 @@ Each test compares a machine that was opened with a checkpoint with one that has
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.codec import u64
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.header import Flag, Kind
@@ -26,9 +30,11 @@ from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import (
     Claim,
     EpochAttestation,
+    EpochEndorsement,
     EpochGenesis,
     EpochRefusal,
     MemberAdmission,
+    Narrowing,
     Policy,
     Role,
 )
@@ -177,3 +183,78 @@ def test_one_refusal_makes_no_opening_read_its_branch(home: Home) -> None:
     assert len(list(resumed.settled.stamps())) == len(spans)
     assert resumed.epochs().refused == home.machine().epochs().refused == {}
     assert resumed.voids() == home.machine().voids()
+
+
+def test_an_epoch_holds_the_branch_that_it_rests_on_whichever_branch_came_first(home: Home) -> None:
+    """The list of a narrowing goes on on one branch, and the epoch rests on the other: it took Bob's role or not."""
+    mallory, alice, party = home.mallory, home.alice, home.rehearsal.party.key
+    bob = bytes(pair_of("bob").key)
+    alice.write(MemberAdmission(bob, frozenset({Role.EDITOR})))
+    narrowing = Narrowing(bob, frozenset(), {bytes([number]) * 32: 1 for number in range(1, 4)})
+    first, *rest = credential.sign_all(party, narrowing, [mallory.device], nonce=b"v", size=1)
+    flags = [int(Flag.CONTINUED | Flag.MORE)] * (len(rest) - 1) + [int(Flag.CONTINUED)]
+    begin = replace(forged(first, Flag.MORE), advance=(alice.written[-1].entry,))
+    whole = home.branch(begin, *[forged(word, flag) for word, flag in zip(rest, flags, strict=True)])
+    other = home.word(MemberAdmission(bytes(pair_of("other").key), frozenset({Role.READER})), b"w")
+    cut_off = home.branch(begin, forged(other, Flag.CONTINUED))
+    tip = cut_off.block(1)
+    control = Timeframe({alice.control.key: len(alice.written) - 1, mallory.control.key: tip.seq})
+    hashes = {alice.control.key: alice.written[-1].hash, mallory.control.key: tip.hash}
+    digest = sha256(b"antiphon.control.v1")
+    for feed, seq in control.items():
+        digest.update(feed + u64(seq) + hashes[PublicKey(feed)])
+    alice.machine.show(cut_off)
+    alice.machine.end_fork(mallory.control.key, 1)
+    feeds = (mallory.control.key, alice.control.key)
+    seen = [*(entry for entry in alice.machine.entries() if entry.feed not in feeds), tip.entry]
+    alice.write(EpochGenesis(0, 1, b"", {}, control, SNAPSHOT, 5, control_hash=digest.digest()), seen=seen)
+    states = []
+    for branches in ((cut_off, whole), (whole, cut_off)):
+        machine = PartyMachine(party, home.rehearsal.genesis_feed)
+        machine.add(alice.written[:-1])
+        machine.add(mallory.written)
+        machine.end_fork(mallory.control.key, 1)
+        for span in branches:
+            machine.show(span)
+        machine.add(alice.written[-1:])
+        assert len(machine.epochs().final) == 1
+        states.append(machine.state())
+    assert states[0] == states[1]
+    assert states[0].member(bob) is not None
+
+
+def test_refusals_beyond_a_fork_are_told_to_nobody_whenever_the_fork_is_heard_of(home: Home) -> None:
+    """Nothing was proposed, so the chain of epochs stayed as it was when the fork became known."""
+    alice, mallory = home.alice, home.mallory
+    alice.write(EpochEndorsement(1, 1, alice.device.key))
+    control = alice.machine.timeframe()
+    hash_ = alice.machine.control_hash(control)
+    alice.write(EpochGenesis(0, 1, b"", {}, control, SNAPSHOT, 5, control_hash=hash_))
+    end = len(mallory.written)
+    mallory.write(EpochRefusal(0, 1, SNAPSHOT, reason="no"))
+    chains = []
+    for is_early in (True, False):
+        machine = PartyMachine(home.rehearsal.party.key, home.rehearsal.genesis_feed)
+        machine.add(alice.written)
+        machine.add(mallory.written[:end])
+        if is_early:
+            machine.add(mallory.written[end:])
+            assert len(machine.epochs().refusals) == 1
+        machine.end_fork(mallory.control.key, end)
+        machine.add(mallory.written[end:] if not is_early else ())
+        chains.append(machine.epochs())
+    assert chains[0] == chains[1]
+    assert chains[0].refusals == ()
+
+
+def test_a_vote_with_an_expiry_counts_for_nobody(home: Home) -> None:
+    """It counted on its branch, and the copies by which others learn of it had expired: they were repeated for ever."""
+    alice = home.alice
+    control = alice.machine.timeframe()
+    hash_ = alice.machine.control_hash(control)
+    genesis = EpochGenesis(0, 1, b"", {}, control, SNAPSHOT, 5, control_hash=hash_)
+    alice.write(genesis, expires_ms=home.rehearsal.now_ms + 10**9)
+    assert alice.machine.epochs().final == ()
+    assert [void.stamp.seq for void in alice.machine.voids()] == [len(alice.written) - 1]
+    alice.write(genesis)
+    assert len(alice.machine.epochs().final) == 1

@@ -183,13 +183,17 @@ def control_pen(peer: Peer) -> SpanWriter:
     return writer
 
 
-def twin(peer: Peer, genesis: EpochGenesis) -> Span:
-    """Another next block of this device's control feed, with an epoch in it; no store has it."""
+def twin(peer: Peer, *claims: Claim) -> Span:
+    """Other next blocks of this device's control feed, with these claims in them; no store has them."""
     one = member(peer)
-    signed = credential.sign(one.party, genesis, [one.device.pair], nonce=b"the other branch")
+    nonces = (b"the other branch %d" % number for number in range(len(claims)))
+    pairs = zip(claims, nonces, strict=True)
+    signed = [credential.sign(one.party, claim, [one.device.pair], nonce=nonce) for claim, nonce in pairs]
     writer = control_pen(peer)
     seen = [entry for entry in one.machine.entries() if entry.feed != writer.record.feed]
-    (span,) = writer.extend([Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))], seen=seen)
+    (span,) = writer.extend(
+        [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(word)) for word in signed], seen=seen
+    )
     return span
 
 

@@ -36,7 +36,7 @@ from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.halo.acts.act import credential_of
 from antiphon.halo.credentials import credential
-from antiphon.halo.credentials.claims import EpochGenesis, Policy, Role
+from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, Policy, Role
 from antiphon.halo.member.fork_reports import untold
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import PATIENT_TERMS
@@ -122,6 +122,40 @@ def test_a_copy_without_its_signature_is_no_reason_not_to_repeat_a_genesis(
     member(alice).refresh()
     assert len(before) == 1
     assert untold(member(alice)) == before
+
+
+def test_votes_that_say_the_same_are_repeated_twice_at_most(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Bob signs the same vote again and again on a branch: two confirm it, and no more of them do anything."""
+    agree_on(peers, alice, bob, generator=device(alice))
+    note(alice)
+    genesis = honest(alice)
+    say(alice, genesis)
+    digest = next(act.digest for act in member(alice).machine.acts() if act.claim == genesis)
+    peers.pass_on(alice, bob)
+    member(bob).refresh()
+    branch = twin(bob, *[EpochAttestation(0, 1, genesis.snapshot, digest)] * 5)
+    say(bob, Policy())
+    peers.pass_on(bob, alice)
+    with pytest.raises(Equivocation):
+        alice.store.ingest(branch)
+    member(alice).refresh()
+    assert member(alice).machine.epochs().final, "his vote counts on any branch"
+    assert len(untold(member(alice))) == 2
+
+
+def test_a_device_whose_control_feed_has_forked_publishes_no_refusals(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Nobody would be told of them, so it would publish one at each step."""
+    agree_on(peers, alice, bob, generator=device(alice))
+    note(alice)
+    say(alice, honest(alice))
+    peers.pass_on(alice, bob)
+    member(bob).refresh()
+    control = member(bob).control
+    assert control is not None
+    member(bob).machine.end_fork(control.feed, member(bob).machine.length(control.feed))  # as others have told
+    genesis = next(act for act in member(bob).machine.acts() if isinstance(act.claim, EpochGenesis))
+    with pytest.raises(NotAuthorised):
+        member(bob).refuse(genesis, "no")
 
 
 def test_devices_tell_by_themselves_what_stands_on_one_branch_only(peers: Peers, alice: Peer, bob: Peer) -> None:

@@ -289,7 +289,7 @@ class PartyMachine(PartyAnswers):
         self._state = self._frame = self._ends = None
         fresh = [act for act in acts if act.electoral]
         self._electoral.extend(fresh)
-        if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
+        if fresh or (self._chain is not None and self._chain.may_move):
             self._chain = None
 
     def _deliver(self) -> int:

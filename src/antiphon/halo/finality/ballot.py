@@ -23,7 +23,6 @@ from typing import NamedTuple
 from antiphon.core.reasons import Reason, because
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis
 from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig
 
@@ -239,8 +238,8 @@ def uncounted(act: Act, device: bytes | None, config: EpochConfig) -> str:
     """Return why a vote does not count, whatever else is said about its number; "" if it may, for whoever signed it."""
     if device is None:
         return because(Reason.NO_ADMISSION, "its feed does not begin with its own admission")
-    if expired(act):
-        return because(Reason.ACT_EXPIRED, "it had expired when it was written")
+    if act.expires_ms:
+        return because(Reason.ACT_EXPIRED, "it has an expiry, which a vote or a genesis must not have")
     if isinstance(act.claim, EpochGenesis):
         other = f"nobody who signed it is an attester of epoch {config.number}, or its generator"
         return because(Reason.EPOCH_PROPOSER, other) if act.signers.isdisjoint(config.declarers) else ""

@@ -59,6 +59,11 @@ class EpochChain:
     """By control feed and name of an epoch: the first refusal in the history of that feed."""
 
     @property
+    def may_move(self) -> bool:
+        """True if acts that are not about epochs may change it: by rights, or by where a feed ends."""
+        return bool(self.final or self.open.proposals or self.refused)
+
+    @property
     def last(self) -> FinalEpoch | None:
         return self.final[-1] if self.final else None
 
@@ -188,7 +193,7 @@ class _Fold:
         return frozenset(name_of(act.claim) for act in acts if isinstance(act.claim, EpochGenesis))
 
     def _first_refusals(self) -> dict[tuple[bytes, bytes], Act]:
-        """Return the first refusal of each epoch in the history of each feed. Those beyond a fork are void."""
+        """Return the first refusal of each epoch in the history of each feed. Nobody is told of those beyond a fork."""
         found: dict[tuple[bytes, bytes], Act] = {}
         for act in self._refusals:
             feed, seq = act.position
@@ -219,7 +224,7 @@ class _Fold:
         known = [act for act in self._numbers.get(config.number, ()) if act.stamp.feed in self._devices]
         for act in self._numbers.get(config.number, ()):
             self._refuse(act, uncounted(act, self._devices.get(act.stamp.feed), config))
-        ballot = Ballot(config, by_feed((act for act in known if not expired(act)), self._forked), self._devices)
+        ballot = Ballot(config, by_feed((act for act in known if not act.expires_ms), self._forked), self._devices)
         for act in known:
             self._refuse(act, ballot.void.get(act, ""))
         return ballot

@@ -18,7 +18,6 @@ import numpy as np
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.barren_acts import SIGNED, BarrenActs, BarrenKind, name_of
-from antiphon.halo.acts.grant import expired
 from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.halo.finality.epoch_chain import EpochChain, may_refuse
 from antiphon.halo.finality.epoch_values import EpochConfig
@@ -31,7 +30,7 @@ def idle_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
         return _idle_refusal(chain, act, claim)
     if not isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement) or device is None:
         return None
-    if expired(act) or (device not in act.signers and isinstance(claim, EpochEndorsement)):
+    if act.expires_ms or (device not in act.signers and isinstance(claim, EpochEndorsement)):
         return BarrenKind.NOTHING  # for ever
     config = chain.electorate(claim.number)
     if isinstance(claim, EpochGenesis):
@@ -62,6 +61,8 @@ def branch_kind(chain: EpochChain, act: Act) -> BarrenKind | None:
         return BarrenKind.NOTHING  # only those in a history are told
     if not isinstance(claim, EpochGenesis | EpochAttestation | EpochEndorsement) or act.continued:
         return None
+    if act.expires_ms:
+        return BarrenKind.NOTHING  # for ever
     kind = BarrenKind.GENESIS if isinstance(claim, EpochGenesis) else BarrenKind.COPIED_VOTE
     config = chain.electorate(claim.number)
     return kind if config is None or act.signers.isdisjoint(_voters(config, kind)) else None

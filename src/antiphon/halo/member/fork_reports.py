@@ -22,6 +22,8 @@ from antiphon.halo.finality.epoch_chain import EpochChain
 if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
 
+_WORDS_MAX = 2  # votes of one device that say the same: the second confirms the first where attesters may lie
+
 
 def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
     """Publish the forks known here that no control block common to all members proves yet."""
@@ -82,20 +84,23 @@ def _votes(member: Membership) -> list[Act]:
     machine = member.machine
     chain = machine.epochs()
     wanted = _needed(chain, bytes(member.device.key))
-    past: dict[bytes, list[Act]] = defaultdict(list)
-    told: dict[bytes, set[bytes]] = defaultdict(set)  # who has signed what others can read
+    past: list[Act] = []
+    told: dict[tuple[object, bytes], set[bytes]] = defaultdict(set)  # what others can read, by what it says and signer
     for act in machine.acts():
-        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted:
+        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted and not act.expires_ms:
             if act.stamp.seq < machine.common(act.stamp.feed):
-                told[act.digest] |= _signers(act, chain)
+                for signer in _signers(act, chain):
+                    told[_said(act), signer].add(act.digest)
             else:
-                past[act.digest].append(act)
+                past.append(act)
     found: list[Act] = []
-    for digest, acts in sorted(past.items()):
-        for act in acts:
-            if missing := _signers(act, chain) - told[digest]:
-                told[digest] |= missing
-                found.append(act)
+    for act in sorted(past, key=lambda act: act.digest):
+        words = [told[_said(act), signer] for signer in _signers(act, chain)]
+        most = 1 if isinstance(act.claim, EpochGenesis) else _WORDS_MAX
+        if any(act.digest not in known and len(known) < most for known in words):
+            for known in words:
+                known.add(act.digest)
+            found.append(act)
     return found
 
 
@@ -111,8 +116,13 @@ def _name(act: Act) -> tuple[int, bytes]:
     return claim.number, act.digest if isinstance(claim, EpochGenesis) else claim.genesis
 
 
+def _said(act: Act) -> object:
+    """Return what a vote says: however often it is signed, two are as good as many. Each genesis is one of its own."""
+    return act.digest if isinstance(act.claim, EpochGenesis) else act.claim
+
+
 def _signers(act: Act, chain: EpochChain) -> frozenset[bytes]:
-    """Return who can declare a genesis and has signed it; of a vote, those who gave a genesis its quorum."""
+    """Return the signers who matter: of a genesis, those who can declare it; of a vote, those who gave a quorum."""
     if isinstance(act.claim, EpochGenesis):
         config = chain.electorate(act.claim.number)
         return frozenset() if config is None else act.signers & config.declarers

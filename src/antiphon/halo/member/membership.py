@@ -363,7 +363,7 @@ class Membership:
         """
         self.refresh()
         self.machine.authority.settle()
-        if self.control is None or self.machine.authority.end(self.control.feed) != NO_END:
+        if not self.is_heard:
             return []
         known = (self.machine.act_count, self._store.forks())
         if known == self._published or not (known[1] or self.machine.fork_ends):
@@ -554,6 +554,11 @@ class Membership:
             expires_ms,
             after=last,
         )
+
+    @property
+    def is_heard(self) -> bool:
+        """True if this device has a control feed here that has not ended: not by a revocation, nor by a fork."""
+        return self.control is not None and self.machine.authority.end(self.control.feed) == NO_END
 
     def why_barred(self) -> str:
         """Return why this device can write nothing in the party, the same before and after a restart; "" if it can."""

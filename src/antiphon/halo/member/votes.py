@@ -62,6 +62,8 @@ def refuse(member: Membership, genesis: Act, reason: str, computed: bytes) -> St
     claim = genesis.claim
     if not isinstance(claim, EpochGenesis):
         raise InvalidInput(f"{genesis.stamp} is no genesis of an epoch")
+    if not member.is_heard:
+        _check(member, "the control feed of this device has ended, so nobody would hear its refusal")
     return member.write_claim(EpochRefusal(claim.term, claim.number, claim.snapshot, computed, reason))
 
 

@@ -343,7 +343,7 @@ class Epochs:
         """Publish that this device computes another snapshot for a final epoch."""
         with self._party.locked():
             act = genesis_to_refuse(self._member.machine, self._device, epoch)
-            if act is not None and self._member.control is not None:
+            if act is not None and self._member.is_heard:  # else nobody would hear that it has refused
                 self._member.refuse(act, reason, computed)
 
     def _on_other_branch(self, epoch: FinalEpoch, last: FinalEpoch) -> bool:
