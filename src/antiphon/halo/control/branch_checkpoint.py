@@ -71,7 +71,7 @@ class BranchCheckpoint:
         spans: Iterable[SettledSpan],
         subjects: set[bytes],
         admissions: Mapping[bytes, bytes],
-        votes: BarrenActs | None = None,
+        votes: BarrenActs,
     ) -> BranchCheckpoint:
         """Keep spans. No block is in two of them."""
         kept = list(spans)
@@ -89,7 +89,7 @@ class BranchCheckpoint:
             b"".join(sorted(subjects)),
             b"".join(feed + hash_ for feed, hash_ in sorted(admissions.items())),
             sum(span.shown for span in kept if span.shown > 0),
-            BarrenActs.of(b"", ()) if votes is None else votes,
+            votes,
         )
 
     def __len__(self) -> int:

@@ -75,8 +75,10 @@ class StrayActs:
         if act.after is not None:
             self._followers[act.after.hash].append(act)
         for later in self._followers.get(act.hash, ()):
-            if later.after is not None and later.after.problem == act.problem:  # else it follows on another branch
-                later.follow(act)  # it followed the same act of a history, which may have been let go and read again
+            # It followed this act of a history, which may have been let go and read again. But if the list of an act
+            # goes on on one of two branches only, the other branch keeps its own reading of the act.
+            if later.after is not None and later.after.problem == act.problem:
+                later.follow(act)
         if isinstance(act.claim, FeedAdmission) and act.claim.kind is FeedKind.DATA:
             self.named[act.claim.feed] = None
         if isinstance(act.claim, Equivocated):

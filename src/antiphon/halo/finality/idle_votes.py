@@ -7,8 +7,8 @@ others: the first policy of the founder comes, an epoch becomes final, or attest
 A genesis counts if an attester of its number has signed it, or the device that declares in term 0: only these can be
 elected. Any other is idle like a vote.
 
-A refusal counts for nobody, and is told to people. It is idle as long as nobody has declared what it refuses, and if
-its feed has refused the same before.
+A refusal counts for nobody, and is told to people. It is idle as long as nobody has declared what it refuses, and for
+ever if its feed has refused the same before, or if it stands beyond a fork.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _NEW_MIN = 1024  # new rows that need not be settled
 _PORTION = 1024  # rows that are objects at once
 _FORMS = "BHIQ"  # of columns: each begins with bytes, and becomes wider when a number is too large
 _NAME, _VALUE, _SIZE, _ANCHORS = 0, 5, 6, 7  # columns; the anchors are the last six
-_FEEDS = 2, 7, 10  # columns
+_FEEDS = 2, 7, 10  # the columns that name feeds
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of a hash
 
 
