@@ -6,7 +6,7 @@ from tools.example import Example
 from tools.target import Target
 
 from antiphon.core.v1 import replication_pb2
-from antiphon.mesh.codec import decode, encode
+from antiphon.mesh.replication.codec import decode, encode
 
 
 def mesh_targets(made: dict[str, Example]) -> dict[str, Target]:

@@ -8,8 +8,8 @@ from antiphon.feed.chain import Head
 from antiphon.feed.head_proof import HeadProof
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.member.device_proof import vouch
-from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import (
+from antiphon.mesh.replication.codec import decode, encode
+from antiphon.mesh.replication.message import (
     Announcement,
     Blobs,
     Body,

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 from unittest import mock
 
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor

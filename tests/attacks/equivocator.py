@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.mesh.wire import Links, Wire
+from tests.mesh.replication.wire import Links, Wire
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.ids import SYSTEM_ITEM

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attacks.equivocator import Equivocator, meet, waits, works
-from tests.mesh.wire import admits_of, device_of
+from tests.mesh.replication.wire import admits_of, device_of
 from tests.party.bundle.test_export import export, take
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.api.sync.sync import Conversation
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import Role
-from antiphon.mesh.replica import Replica
+from antiphon.mesh.replication.replica import Replica
 from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.testing.peers import Peer, Peers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.attacks.work import calls
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import NotAuthorised

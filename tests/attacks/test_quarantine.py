@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.attacks.survival import replica_of, sync
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.bundle.test_export import export, rewrite, take
 from tests.party.epochs.epoch_acts import note
 
@@ -19,7 +19,7 @@ from antiphon.feed.limits import QUARANTINE_ENTRIES_MAX, QUARANTINE_FEED_MAX, QU
 from antiphon.feed.span import Span
 from antiphon.feed.store import quarantine
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.mesh.replica import Replica
+from antiphon.mesh.replication.replica import Replica
 from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.parties import pair_of

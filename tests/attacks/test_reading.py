@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Wire, admits_of
+from tests.mesh.replication.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import epoch, held, honest, member, note
 
 import antiphon
@@ -18,12 +18,12 @@ from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import MemberAdmission, Role
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.member.device_proof import make_proof, vouch
-from antiphon.mesh import limits
-from antiphon.mesh.admits import Access
-from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication import limits
+from antiphon.mesh.replication.admits import Access
+from antiphon.mesh.replication.codec import decode, encode
+from antiphon.mesh.replication.message import Announcement, Blobs, Body, Holding, Message, Ranges, Show, Want, WantBlobs
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.peers import Peer, Peers, pair_of
 
 STRANGER = pair_of("a stranger's device")

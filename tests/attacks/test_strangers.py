@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.bundle.test_export import export, rewrite, take
 from tests.party.epochs.epoch_acts import member, note
 
@@ -31,7 +31,7 @@ from antiphon.halo.credentials.claims import (
     MemberAdmission,
     Role,
 )
-from antiphon.mesh import announcements, requests
+from antiphon.mesh.replication import announcements, requests
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, encode_list
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.parties import pair_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.attacks.equivocator import Equivocator, meet, waits, works
-from tests.mesh.wire import Links, Wire, admits_of
+from tests.mesh.replication.wire import Links, Wire, admits_of
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.errors import BadEncoding
@@ -17,9 +17,9 @@ from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, Role
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.member.device_proof import vouch
-from antiphon.mesh import limits, replica, responses, wanted_branches
-from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import (
+from antiphon.mesh.replication import limits, replica, responses, wanted_branches
+from antiphon.mesh.replication.codec import decode, encode
+from antiphon.mesh.replication.message import (
     Announcement,
     Body,
     Branch,
@@ -30,8 +30,8 @@ from antiphon.mesh.message import (
     WantBranch,
     WantTips,
 )
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.party.live.item import Item
 from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import held, same
 from tests.party.forked import pruned
 from tests.pipeline.lawbulk import differences, in_bulk
 from tests.pipeline.lawhomes import Live, look
 
-from antiphon.mesh.codec import decode
-from antiphon.mesh.message import Branch
+from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.message import Branch
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peers
 

@@ -25,7 +25,7 @@ from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.verdict import judge_data
-from antiphon.mesh.admits import Access, PartyAdmits
+from antiphon.mesh.replication.admits import Access, PartyAdmits
 from antiphon.model import fold as modelfold, wire
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.messenger.state import MessengerState

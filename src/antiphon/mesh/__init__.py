@@ -1,26 +1,7 @@
-"""Replication: peers of a party exchange blocks and blobs until all of them hold the same.
+"""MESH: how the blocks and blobs of a party reach other devices. Rooms, from low to high:
 
-Start reading at `session`: one session replicates one party with one other peer. It is free of network and clock:
-bytes and times are passed in, so a transport or a simulation can drive it.
+replication  one party with one other device: which blocks each end lacks, requests, answers
 
-session        `Session`: one end of a session; dispatches messages to the parts below
-admits         `Admits`: the port that says which device may have which party, and its answer by control feeds
-session_gate   `SessionGate`: what one session may give to the other end, and take from it
-handshake      `Handshake`: the names by which the two ends detect a restart of the other
-announcements  `Announcer`: announces the feeds that changed here
-requests       `Requester`: requests the blocks and blobs that are missing here
-responses      `Responder`: answers the requests of the other end
-timeouts       `Timeout`: how long to wait for an answer
-replica        `Replica`: a party's stores as all sessions share them; verifies before it takes anything
-wanted_branches  `WantedBranches`: the blocks that waiting blocks refer to, to be requested by their hashes
-name_search    `NameSearch`: looks for acts that name unknown feeds, on branches of forked control feeds
-holdings       `Holdings`: which blocks of each feed are held here, with versions
-blob_scope     `BlobScope`: the blobs that belong to a party, so that a session gives no others
-in_flight      `InFlight`: the requests of all sessions, so that nothing is requested twice
-message        the messages as values
-codec          the messages as bytes
-limits         bounds of messages, and times
-
-In: messages of other peers, as bytes. Out: messages as bytes, verified blocks in the `FeedStore`, blobs in the blob
-store. May import `party` and everything below it, not `api`, `sim` or `cli`.
+In: bytes of other devices. Out: bytes for them, verified blocks in the `FeedStore`, blobs in the blob store. May import
+`party` and everything below it, not `api`, `sim` or `cli`. The design is in docs/design/network.md and replication.md.
 """

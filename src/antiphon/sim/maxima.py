@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from antiphon.mesh import limits
+from antiphon.mesh.replication import limits
 from antiphon.party.engine import demux
 
 if TYPE_CHECKING:

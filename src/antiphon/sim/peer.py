@@ -17,9 +17,9 @@ from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.member.device_proof import vouch
 from antiphon.halo.member.membership import Membership
-from antiphon.mesh.admits import Access, PartyAdmits
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.admits import Access, PartyAdmits
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.driver import EpochDriver

@@ -15,7 +15,7 @@ from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, Unk
 from antiphon.core.keys import verified_once
 from antiphon.halo.acts.act import read_once
 from antiphon.halo.credentials.claims import Policy, Role
-from antiphon.mesh.limits import TIMEOUT_MAX_MS
+from antiphon.mesh.replication.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws
 from antiphon.sim.account import Account, Ends

@@ -14,7 +14,7 @@ from antiphon.feed.feed_record import End
 from antiphon.feed.header import NO_END
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import FeedKind
-from antiphon.mesh.replica import Replica
+from antiphon.mesh.replication.replica import Replica
 from antiphon.sim import laws
 from antiphon.sim.byzantine import attacks
 from antiphon.sim.run import Outcome, Stage, run

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.ports import SeededRandomness
 from antiphon.halo.member.device_proof import vouch
-from antiphon.mesh.admits import Admits, NewcomerAdmits, ParentAdmits, PartyAdmits
-from antiphon.mesh.replica import ControlReplica, Replica
+from antiphon.mesh.replication.admits import Admits, NewcomerAdmits, ParentAdmits, PartyAdmits
+from antiphon.mesh.replication.replica import ControlReplica, Replica
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

@@ -13,9 +13,9 @@ from antiphon.api.held_views import learn_view_id, open_whole
 from antiphon.api.sync.store_end import StoreEnd
 from antiphon.api.sync.view_fetch import fetch_dropped, fetch_rest, fetch_view
 from antiphon.core.errors import InvalidInput, RefusedBlocks
-from antiphon.mesh.admits import Access
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.admits import Access
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.party.store.meta_store import SubscriptionState
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim
-from antiphon.mesh.codec import encode
-from antiphon.mesh.limits import RANGES_MAX
-from antiphon.mesh.message import Announcement, Body, Holding, Message, Ranges
+from antiphon.mesh.replication.codec import encode
+from antiphon.mesh.replication.limits import RANGES_MAX
+from antiphon.mesh.replication.message import Announcement, Body, Holding, Message, Ranges
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.sim.peer import SimPeer
 from antiphon.testing.spans import SpanWriter

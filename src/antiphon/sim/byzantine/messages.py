@@ -8,8 +8,8 @@ from antiphon.core.cid import Cid
 from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.feed.span import Span
-from antiphon.mesh.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Ranges, Want, WantBlobs
+from antiphon.mesh.replication.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX
+from antiphon.mesh.replication.message import Announcement, Blobs, Body, Holding, Ranges, Want, WantBlobs
 from antiphon.sim.byzantine.attacker import Attacker
 from antiphon.testing.spans import SpanWriter
 

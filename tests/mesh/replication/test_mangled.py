@@ -6,12 +6,12 @@ import random
 import tempfile
 
 from hypothesis import given, settings, strategies as st
-from tests.mesh.wire import Wire, device_of
+from tests.mesh.replication.wire import Wire, device_of
 from tests.party.epochs.epoch_acts import note
 
 from antiphon.core.errors import InvalidInput, RefusedBlocks
 from antiphon.core.v1 import replication_pb2 as pb
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.peers import Peers
 
 

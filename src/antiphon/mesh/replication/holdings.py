@@ -9,7 +9,7 @@ from antiphon.core.errors import CorruptBlock, UnknownFeed
 from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.mesh.message import Holding
+from antiphon.mesh.replication.message import Holding
 
 
 class Holdings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.mesh.limits import TIMEOUT_MAX_MS, TIMEOUT_MIN_MS
+from antiphon.mesh.replication.limits import TIMEOUT_MAX_MS, TIMEOUT_MIN_MS
 
 
 class Timeout:

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.core.errors import StoreError
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.mesh.holdings import Holdings
+from antiphon.mesh.replication.holdings import Holdings
 from antiphon.testing.spans import SpanWriter, key_pair
 
 PARTY = key_pair("party").key

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from antiphon.mesh.admits import Access, Admits, PartyAdmits
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.admits import Access, Admits, PartyAdmits
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.peers import Peer, Peers, pair_of
 
 Links = list[tuple[str, str]]

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from tests.attacks.equivocator import Equivocator
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import note
 
 from antiphon.core.errors import CorruptBlock

@@ -29,13 +29,13 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome, branch_part, is_complete
 from antiphon.feed.store.quarantine import NOBODY
-from antiphon.mesh.admits import Admits
-from antiphon.mesh.blob_scope import BlobScope
-from antiphon.mesh.holdings import Holdings
-from antiphon.mesh.in_flight import InFlight
-from antiphon.mesh.limits import ANSWER_SIZE, BRANCH_SPANS_MAX, TIPS_MAX
-from antiphon.mesh.message import NONCE_SIZE, Holding, Tip, WantBranch, WantTips
-from antiphon.mesh.wanted_branches import WantedBlock, WantedBranches
+from antiphon.mesh.replication.admits import Admits
+from antiphon.mesh.replication.blob_scope import BlobScope
+from antiphon.mesh.replication.holdings import Holdings
+from antiphon.mesh.replication.in_flight import InFlight
+from antiphon.mesh.replication.limits import ANSWER_SIZE, BRANCH_SPANS_MAX, TIPS_MAX
+from antiphon.mesh.replication.message import NONCE_SIZE, Holding, Tip, WantBranch, WantTips
+from antiphon.mesh.replication.wanted_branches import WantedBlock, WantedBranches
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Known
 from antiphon.party.epochs.epochs import Disagreement, Epochs

@@ -10,8 +10,8 @@ from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed.feed_record import End
 from antiphon.feed.header import Entry
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.mesh.holdings import Holdings
-from antiphon.mesh.limits import BRANCH_BACK_MAX, BRANCH_WAIT_MS, NEVER
+from antiphon.mesh.replication.holdings import Holdings
+from antiphon.mesh.replication.limits import BRANCH_BACK_MAX, BRANCH_WAIT_MS, NEVER
 
 
 class WantedBlock(NamedTuple):

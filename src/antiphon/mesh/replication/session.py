@@ -7,17 +7,17 @@ lost, arrive twice, late and in any order, even from before a restart of either 
 from __future__ import annotations
 
 from antiphon.core.errors import BadEncoding, InvalidInput
-from antiphon.mesh.admits import Access
-from antiphon.mesh.announcements import Announcer
-from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.handshake import Handshake, HandshakeStep
-from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX, STRANGER_SIZE_MAX
-from antiphon.mesh.message import Announcement, Answer, Body, Message, Request, Show, Want
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.requests import Requester
-from antiphon.mesh.responses import Responder
-from antiphon.mesh.session_gate import SessionGate
-from antiphon.mesh.timeouts import Timeout
+from antiphon.mesh.replication.admits import Access
+from antiphon.mesh.replication.announcements import Announcer
+from antiphon.mesh.replication.codec import decode, encode
+from antiphon.mesh.replication.handshake import Handshake, HandshakeStep
+from antiphon.mesh.replication.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX, STRANGER_SIZE_MAX
+from antiphon.mesh.replication.message import Announcement, Answer, Body, Message, Request, Show, Want
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.requests import Requester
+from antiphon.mesh.replication.responses import Responder
+from antiphon.mesh.replication.session_gate import SessionGate
+from antiphon.mesh.replication.timeouts import Timeout
 
 
 class Session:

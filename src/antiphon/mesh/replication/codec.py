@@ -15,7 +15,7 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.core.v1 import replication_pb2 as pb
 from antiphon.feed.header import HASH_SIZE
 from antiphon.halo.member.device_proof import CREDENTIALS_MAX
-from antiphon.mesh.limits import (
+from antiphon.mesh.replication.limits import (
     BRANCH_SPANS_MAX,
     CIDS_MAX,
     HOLDINGS_MAX,
@@ -24,7 +24,7 @@ from antiphon.mesh.limits import (
     SHOW_SIZE_MAX,
     TIPS_MAX,
 )
-from antiphon.mesh.message import (
+from antiphon.mesh.replication.message import (
     NONCE_SIZE,
     Announcement,
     Blobs,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from antiphon.core.cid import Cid
-from antiphon.mesh.admits import Access
-from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX, TIPS_MAX
-from antiphon.mesh.message import Answer, Blobs, Branch, Ranges, Request, Tips, Want, WantBlobs, WantBranch, WantTips
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.session_gate import SessionGate
+from antiphon.mesh.replication.admits import Access
+from antiphon.mesh.replication.limits import ANSWER_SIZE, ANSWERED_MAX, TIPS_MAX
+from antiphon.mesh.replication.message import (
+    Answer,
+    Blobs,
+    Branch,
+    Ranges,
+    Request,
+    Tips,
+    Want,
+    WantBlobs,
+    WantBranch,
+    WantTips,
+)
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.session_gate import SessionGate
 
 _EMPTY_SIZE = 256  # of an empty answer, about
 _LACK_SIZE = 64  # of an entry for a range or blob that is not held here, about

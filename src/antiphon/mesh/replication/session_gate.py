@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from antiphon.mesh.admits import Access, Admits
-from antiphon.mesh.limits import JUDGE_MS, NEVER, TIMEOUT_MAX_MS
-from antiphon.mesh.message import Holding
+from antiphon.mesh.replication.admits import Access, Admits
+from antiphon.mesh.replication.limits import JUDGE_MS, NEVER, TIMEOUT_MAX_MS
+from antiphon.mesh.replication.message import Holding
 
 
 class SessionGate:

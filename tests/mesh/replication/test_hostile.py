@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.mesh.wire import Wire, admits_of
+from tests.mesh.replication.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.cid import Cid
@@ -18,9 +18,9 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Position, Role
-from antiphon.mesh import limits
-from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.message import (
+from antiphon.mesh.replication import limits
+from antiphon.mesh.replication.codec import decode, encode
+from antiphon.mesh.replication.message import (
     Announcement,
     Blobs,
     Body,
@@ -32,8 +32,8 @@ from antiphon.mesh.message import (
     Want,
     WantBlobs,
 )
-from antiphon.mesh.replica import ControlReplica, Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.replica import ControlReplica, Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
 
@@ -277,7 +277,7 @@ def test_requests_that_pile_up_are_dropped(alice: Peer, liar: Liar) -> None:
 def test_answers_that_say_only_what_is_lacking_pile_up_no_more_than_others(
     liar: Liar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon.mesh.session.OUTGOING_SIZE_MAX", 100_000)
+    monkeypatch.setattr("antiphon.mesh.replication.session.OUTGOING_SIZE_MAX", 100_000)
     nothing = [sha256(b"%d" % number).digest() for number in range(limits.RANGES_MAX)]
     for number in range(1, 200):
         want = Want(number, limits.ANSWER_SIZE, tuple((feed, 0) for feed in nothing))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from antiphon.core.errors import BadEncoding
-from antiphon.mesh.limits import HOLDINGS_MAX, NEVER
-from antiphon.mesh.message import Announcement, Holding
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.requests import Requester
-from antiphon.mesh.session_gate import SessionGate
-from antiphon.mesh.timeouts import Timeout
+from antiphon.mesh.replication.limits import HOLDINGS_MAX, NEVER
+from antiphon.mesh.replication.message import Announcement, Holding
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.requests import Requester
+from antiphon.mesh.replication.session_gate import SessionGate
+from antiphon.mesh.replication.timeouts import Timeout
 
 
 class Announcer:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon.feed.span import Span
-from antiphon.mesh.message import Holding, Tip, Tips
-from antiphon.mesh.replica import Replica
-from antiphon.mesh.wanted_branches import WantedBlock
+from antiphon.mesh.replication.message import Holding, Tip, Tips
+from antiphon.mesh.replication.replica import Replica
+from antiphon.mesh.replication.wanted_branches import WantedBlock
 
 
 class NameSearch:

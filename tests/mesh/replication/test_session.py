@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 
 from antiphon.testing.peers import Peers
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Weather, Wire
+from tests.mesh.replication.wire import Weather, Wire
 from tests.party.epochs.epoch_acts import epoch, held, member, note, same
 
 from antiphon.feed.block import BodyState
 from antiphon.halo.credentials.claims import Position, Role
-from antiphon.mesh.codec import decode
-from antiphon.mesh.message import Blobs, WantBlobs
+from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.message import Blobs, WantBlobs
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.mesh.wire import Wire, admits_of
+from tests.mesh.replication.wire import Wire, admits_of
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.halo.credentials.claims import Role
-from antiphon.mesh.admits import NewcomerAdmits
-from antiphon.mesh.codec import decode
-from antiphon.mesh.message import Announcement
-from antiphon.mesh.replica import ControlReplica, Replica
-from antiphon.mesh.session import Session
+from antiphon.mesh.replication.admits import NewcomerAdmits
+from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.message import Announcement
+from antiphon.mesh.replication.replica import ControlReplica, Replica
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.peers import Peers, pair_of
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
-from antiphon.mesh import limits
-from antiphon.mesh.codec import decode
-from antiphon.mesh.message import Ranges, Want
+from antiphon.mesh.replication import limits
+from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.message import Ranges, Want
 from antiphon.testing.peers import Peers
 
 NAMES = ("alice", "bob", "carol", "dave", "erin")

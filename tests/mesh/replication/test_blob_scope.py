@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon.core.cid import DAG_CBOR, Cid
-from antiphon.mesh.blob_scope import BlobScope
+from antiphon.mesh.replication.blob_scope import BlobScope
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.root import SnapshotRoot

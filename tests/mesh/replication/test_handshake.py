@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import note
 
-from antiphon.mesh.handshake import Handshake, HandshakeStep
+from antiphon.mesh.replication.handshake import Handshake, HandshakeStep
 from antiphon.testing.peers import Peers
 
 _NUMBERS = count(1)

@@ -6,7 +6,7 @@ import random
 import tempfile
 
 from hypothesis import given, settings, strategies as st
-from tests.mesh.wire import Links, Weather, Wire
+from tests.mesh.replication.wire import Links, Weather, Wire
 from tests.party.epochs.epoch_acts import note
 
 from antiphon.testing.peers import Peers

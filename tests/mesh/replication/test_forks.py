@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.mesh.wire import Wire
+from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import change, device, held, member, note, pen, same
 from tests.party.forked import Forked, pruned
 
@@ -15,9 +15,9 @@ from antiphon.feed.chain import Head
 from antiphon.feed.feed_record import End
 from antiphon.feed.head_proof import HeadProof
 from antiphon.halo.credentials.claims import Role
-from antiphon.mesh.codec import decode
-from antiphon.mesh.limits import ANSWER_SIZE
-from antiphon.mesh.message import Branch
+from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.limits import ANSWER_SIZE
+from antiphon.mesh.replication.message import Branch
 from antiphon.party.epochs.epochs import PATIENT_TERMS
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import Forged

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding
 from antiphon.feed import span as spans
-from antiphon.mesh.admits import Access
-from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
-from antiphon.mesh.message import (
+from antiphon.mesh.replication.admits import Access
+from antiphon.mesh.replication.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
+from antiphon.mesh.replication.message import (
     Answer,
     Blobs,
     Branch,
@@ -24,10 +24,10 @@ from antiphon.mesh.message import (
     WantBranch,
     WantTips,
 )
-from antiphon.mesh.name_search import NameSearch
-from antiphon.mesh.replica import RangeOutcome, Replica
-from antiphon.mesh.session_gate import SessionGate
-from antiphon.mesh.timeouts import Timeout
+from antiphon.mesh.replication.name_search import NameSearch
+from antiphon.mesh.replication.replica import RangeOutcome, Replica
+from antiphon.mesh.replication.session_gate import SessionGate
+from antiphon.mesh.replication.timeouts import Timeout
 
 _CIDS_AT_ONCE = 32  # so that several peers share the work
 _TIPS = b"tips "  # and a feed: the key of a request for the last blocks of its branches
