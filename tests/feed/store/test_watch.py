@@ -149,3 +149,46 @@ def test_a_watch_in_another_process_sees_what_is_appended_here(
     own.append(alice, party, drafts(4))
 
     assert ask("wait") == "4"
+
+
+def test_a_listener_gets_the_parties_of_each_commit(
+    own: FeedStore, alice: KeyPair, bob: KeyPair, party: PublicKey
+) -> None:
+    told: list[frozenset[bytes] | None] = []
+    other = KeyPair.from_seed(b"o" * 32).key
+    own.append(alice, party, drafts(1))
+    undo = own.listen(told.append)
+
+    own.append(alice, party, drafts(1))
+    with own.batch() as batch:
+        batch.append(alice, party, drafts(1))
+        batch.ingest(SpanWriter(bob, other).write(1))
+    undo()
+    own.append(alice, party, drafts(1))
+
+    assert told == [frozenset({bytes(party)}), frozenset({bytes(party), bytes(other)})]
+
+
+def test_a_commit_can_be_read_when_a_listener_is_told_of_it(own: FeedStore, alice: KeyPair, party: PublicKey) -> None:
+    lengths: list[int] = []
+    own.listen(lambda _: lengths.append(own.record(alice.key).length))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: own.append(alice, party, drafts(1)), range(32)))
+
+    assert max(lengths) == 32
+
+
+def test_a_watch_of_a_party_sleeps_while_others_grow(
+    own: FeedStore, alice: KeyPair, bob: KeyPair, party: PublicKey
+) -> None:
+    other = KeyPair.from_seed(b"o" * 32).key
+    with own.watch() as every, own.watch([other]) as watch:
+        own.append(alice, party, drafts(1))
+        every.wait()
+        own.append(alice, party, drafts(1))  # the first commit after a pause may be of any party
+        watch.poll()
+        own.append(alice, party, drafts(1))
+        assert not watch._moved.is_set()
+        own.ingest(SpanWriter(bob, other).write(1))
+        assert watch.wait() == {alice.key: 3, bob.key: 1}

@@ -40,7 +40,7 @@ class Env(MapFile[Tables]):
         disk: Disk = MACHINE,
     ) -> None:
         self._cache = DecodedCache()
-        self._notes: dict[int, set[bytes]] = {}  # by the number of a commit: the feeds whose records it wrote
+        self._notes: dict[int, dict[bytes, bytes]] = {}  # by the number of a commit: the feeds it wrote, with parties
         self._noted = 0
         super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
@@ -51,7 +51,7 @@ class Env(MapFile[Tables]):
             self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
             self._room = os.fstat(self._file).st_size  # bytes of the file that are allocated
 
-    def _view(self, txn: Any, touched: set[bytes] | None = None) -> Tables:
+    def _view(self, txn: Any, touched: dict[bytes, bytes] | None = None) -> Tables:
         return Tables(txn, self.tables, self._cache, touched)
 
     def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
@@ -62,26 +62,26 @@ class Env(MapFile[Tables]):
 
         def run(txn: Any) -> Result:
             self._make_room()
-            touched: set[bytes] = set()
+            touched: dict[bytes, bytes] = {}
             result = act(self._view(txn, touched), lambda part: self._nested(txn, part, touched))
             self._note(self._replaced + txn.id(), touched)  # before the commit: no reader sees that without its note
             return result
 
         return self.transact(run)
 
-    def _note(self, number: int, touched: set[bytes]) -> None:
+    def _note(self, number: int, touched: dict[bytes, bytes]) -> None:
         """Note the feeds that a commit may have changed. If it fails, the next one has the same number."""
-        self._notes[number] = self._notes.get(number, set()) | touched
+        self._notes[number] = self._notes.get(number, {}) | touched
         self._noted += 1 + len(touched)
         while self._noted > TOUCHED_MAX and len(self._notes) > 1:
             self._noted -= 1 + len(self._notes.pop(next(iter(self._notes))))
 
-    def touched(self, after: int, upto: int) -> set[bytes] | None:
-        """Return the feeds whose records the commits `after` … `upto` may have changed.
+    def touched(self, after: int, upto: int) -> dict[bytes, bytes] | None:
+        """Return the feeds whose records the commits `after` … `upto` may have changed, each with its party.
 
         None if that is not known: another process made some of them, or they were too long ago.
         """
-        found: set[bytes] = set()
+        found: dict[bytes, bytes] = {}
         for number in range(after + 1, upto + 1):
             noted = self._notes.get(number)
             if noted is None:
@@ -106,7 +106,7 @@ class Env(MapFile[Tables]):
         except OSError:  # LMDB reports a full disk when a page does not fit
             self._room = used + _ROOM_MIN
 
-    def _nested(self, parent: Any, part: Callable[[Tables], Any], touched: set[bytes]) -> Any:
+    def _nested(self, parent: Any, part: Callable[[Tables], Any], touched: dict[bytes, bytes]) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
             return part(self._view(txn, touched))
 

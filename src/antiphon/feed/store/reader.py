@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from weakref import WeakValueDictionary
@@ -28,6 +28,9 @@ from antiphon.feed.store.watch import Watch
 
 _READ_SIZE = 1 << 20
 
+#: Is told of which parties feeds were written; None if that is not known, and it may be any.
+CommitListener = Callable[[frozenset[bytes] | None], None]
+
 
 class FeedReader:
     """The reading half of `FeedStore`. No transaction is open while a caller's code runs."""
@@ -35,6 +38,8 @@ class FeedReader:
     def __init__(self, env: Env) -> None:
         self._env = env
         self._watches: frozenset[Watch] = frozenset()
+        self._listeners: tuple[CommitListener, ...] = ()
+        self._told = -1  # the last transaction of which the listeners were told
         self._watching = threading.Lock()
         self._parties: WeakValueDictionary[bytes, PartyRecords] = WeakValueDictionary()  # those that are in use
         self._latest: PartyRecords | None = None
@@ -275,9 +280,9 @@ class FeedReader:
         """A number that rises with each commit to the store, of any process."""
         return self._env.transaction()
 
-    def watch(self) -> Watch:
-        """Return a watch that reports which feeds grow from now on."""
-        watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)
+    def watch(self, parties: Collection[bytes] = ()) -> Watch:
+        """Return a watch that reports which feeds grow from now on. With `parties`, it wakes only for their commits."""
+        watch = Watch(self._lengths, self._env.transaction, self._forget, parties, remote=self._env.readonly)
         with self._watching:
             self._watches |= {watch}
         return watch
@@ -298,9 +303,36 @@ class FeedReader:
             found = tables.feeds() if touched is None else filter(None, map(tables.find, touched))
             return {record.feed: record.length for record in found}
 
+    def listen(self, listener: CommitListener) -> Callable[[], None]:
+        """Call `listener` after each commit of this process with the parties whose feeds it wrote, until it is undone.
+
+        It is called in the committing thread, and must neither block nor raise. Return the function that undoes it.
+        """
+        with self._watching:
+            self._listeners += (listener,)
+            if self._told < 0:
+                self._told = self._env.transaction()
+
+        def undo() -> None:
+            with self._watching:
+                self._listeners = tuple(known for known in self._listeners if known is not listener)
+
+        return undo
+
     def _notify(self) -> None:
+        """Tell watches and listeners of the commits since the last call. Nobody is told before a commit can be read."""
+        if not self._watches and not self._listeners:
+            self._told = -1
+            return
+        with self._watching:
+            now = self._env.transaction()
+            touched = self._env.touched(self._told, now) if self._told >= 0 else None
+            self._told = max(now, self._told)
+        parties = None if touched is None else frozenset(touched.values())
         for watch in self._watches:
-            watch.notify()
+            watch.notify(parties)
+        for listener in self._listeners:
+            listener(parties)
 
     def _forget(self, watch: Watch) -> None:
         with self._watching:

@@ -62,11 +62,13 @@ class Tables:
 
     __slots__ = ("_cache", "_dbs", "_touched", "_txn")
 
-    def __init__(self, txn: Any, dbs: dict[str, Any], cache: DecodedCache, touched: set[bytes] | None = None) -> None:
+    def __init__(
+        self, txn: Any, dbs: dict[str, Any], cache: DecodedCache, touched: dict[bytes, bytes] | None = None
+    ) -> None:
         self._txn = txn
         self._dbs = dbs
         self._cache = cache
-        self._touched = touched  # gets the feeds whose records are written
+        self._touched = touched  # gets the feeds whose records are written, each with its party
 
     def find(self, feed: bytes) -> FeedRecord | None:
         """Return a feed's record, or None."""
@@ -93,12 +95,13 @@ class Tables:
         self._cache.keep(self._cache.records, record.feed, data, record)
         self._txn.put(record.feed, data, db=self._dbs["records"])
         if self._touched is not None:
-            self._touched.add(record.feed)
+            self._touched[record.feed] = record.party
 
     def drop_record(self, feed: bytes) -> None:
-        self._txn.delete(feed, db=self._dbs["records"])
         if self._touched is not None:
-            self._touched.add(feed)
+            stored = self._txn.get(feed, db=self._dbs["records"])
+            self._touched[feed] = (None if stored is None else FeedRecord.claimed_party(bytes(stored))) or b""
+        self._txn.delete(feed, db=self._dbs["records"])
 
     def feeds(self, party: bytes | None = None) -> Iterator[FeedRecord]:
         """Yield the records of all feeds, or of one party's.

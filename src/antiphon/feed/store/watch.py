@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from antiphon.core.errors import StoreClosed
 
@@ -22,12 +22,14 @@ class Watch:
         lengths: Callable[[int, int], dict[bytes, int]],
         transaction: Callable[[], int],
         forget: Callable[[Watch], None],
+        parties: Collection[bytes] = (),
         *,
         remote: bool,
     ) -> None:
         self._lengths = lengths
         self._transaction = transaction
         self._forget = forget
+        self._parties = frozenset(map(bytes, parties))  # those whose commits wake it; empty: all
         self._remote = remote  # the writer is another process
         self._moved = threading.Event()
         self._seen_transaction = transaction()
@@ -76,9 +78,10 @@ class Watch:
         self._woken = True
         self._moved.set()
 
-    def notify(self) -> None:
-        """Wake `wait`: the store has committed."""
-        self._moved.set()
+    def notify(self, parties: frozenset[bytes] | None = None) -> None:
+        """Wake `wait`: the store has committed feeds of these parties; with None, of any."""
+        if parties is None or not self._parties or not self._parties.isdisjoint(parties):
+            self._moved.set()
 
     def close(self) -> None:
         """Close the watch, and wake a thread that is in `wait`."""

@@ -221,7 +221,8 @@ class PartyManager:
         self._stop_work(key, wait=False)  # its processor may have been paused directly
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._live:
-            party.start()
+            above = member.machine.parent
+            party.start(None if above is None else above.party)
         if self._worker is not None:
             self._worker.add(party, member, self._epochs[key])
         return party

@@ -218,11 +218,12 @@ class PartyProcessor:
                 delete_file(self.path)
             self._advanced.notify_all()
 
-    def start(self) -> None:
-        """Process new blocks in a thread of this party's own."""
+    def start(self, above: bytes | None = None) -> None:
+        """Process new blocks in a thread of this party's own. `above` is the parent of a child party."""
+        of = [self.key] if above is None else [self.key, above]
         with self._lock:
             if self._watcher is None or not self._watcher.thread.is_alive():
-                self._watcher = FeedWatcher(self.store.watch(), f"antiphon {self.key.short}", self._catch_up)
+                self._watcher = FeedWatcher(self.store.watch(of), f"antiphon {self.key.short}", self._catch_up)
 
     def _catch_up(self) -> bool:
         """Process new blocks, in the watcher's thread. False if the party is paused, so the thread ends."""
