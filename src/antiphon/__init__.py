@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         BadEncoding as BadEncoding,
         BadSignature as BadSignature,
         BrokenChain as BrokenChain,
+        ChannelFault as ChannelFault,
         CorruptBlock as CorruptBlock,
         DamagedBlob as DamagedBlob,
         DamagedItems as DamagedItems,

@@ -4,6 +4,7 @@ AntiphonError
 ├── InvalidInput        bytes or arguments from outside that break a format or a bound
 │   ├── BadEncoding     bytes that are no canonical encoding of the structure named
 │   ├── TooLarge        a size above its limit
+│   ├── ChannelFault    bytes broke an encrypted channel to another device; the channel has ended
 │   ├── InvalidMutation a mutation that its model refuses
 │   └── ItemForked      the item continues as another one; names that
 ├── RefusedBlocks       blocks from a peer that do not verify; none was stored
@@ -53,6 +54,10 @@ class BadEncoding(InvalidInput):
 
 class TooLarge(InvalidInput):
     """A size is above its limit. Split the value, or keep large content in blobs."""
+
+
+class ChannelFault(InvalidInput):
+    """Bytes broke an encrypted channel, at the other end or on the way. Drop the connection; connect again later."""
 
 
 class InvalidMutation(InvalidInput):

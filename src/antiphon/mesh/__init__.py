@@ -1,5 +1,6 @@
 """MESH: how the blocks and blobs of a party reach other devices. Rooms, from low to high:
 
+channel      an encrypted, authenticated stream of frames between two devices, over ordered bytes
 replication  one party with one other device: which blocks each end lacks, requests, answers
 
 In: bytes of other devices. Out: bytes for them, verified blocks in the `FeedStore`, blobs in the blob store. May import
