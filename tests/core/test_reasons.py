@@ -20,6 +20,7 @@ epoch.attester epoch.vote epoch.genesis epoch.proposer epoch.decided epoch.early
 item.unknown item.genesis item.encoding item.change
 access.not-named access.not-theirs access.budget model.refused model.failed
 rights.lost item.hidden
+pipe.closed pipe.lost dial.refused dial.unreachable dial.unknown-host dial.timeout
 other
 """
 

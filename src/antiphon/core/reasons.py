@@ -85,6 +85,14 @@ class Reason(StrEnum):
     MODEL = "model.refused"  # the model refuses the mutation
     MODEL_FAILED = "model.failed"  # the code of the model failed
 
+    # Connections between machines: why there is none, or no longer one.
+    PIPE_CLOSED = "pipe.closed"  # one of the two ends closed it
+    PIPE_LOST = "pipe.lost"  # the network lost it
+    DIAL_REFUSED = "dial.refused"  # nothing listens there
+    DIAL_UNREACHABLE = "dial.unreachable"  # no way leads there
+    DIAL_UNKNOWN_HOST = "dial.unknown-host"  # the name has no address
+    DIAL_TIMEOUT = "dial.timeout"  # nothing answered in time
+
     OTHER = "other"  # a text without a code
 
 

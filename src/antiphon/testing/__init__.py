@@ -6,6 +6,7 @@
     feed_store_laws   `run_feed_store_tests`: the laws of a feed store, for any adapter
     item_store_laws   `run_item_store_tests`: the laws of an item store, for any adapter
     blob_store_laws   `run_blob_store_tests`: the laws of a blob store, for any adapter
+    transport_laws    `run_transport_tests`: the laws of a transport of the mesh, for any adapter
     spans             writers without a store: honest blocks, and signed blocks that break a rule
     feed_strategies   the same as Hypothesis strategies
     query_strategies  Hypothesis strategies of items and queries, to compare two evaluators of queries
@@ -31,5 +32,6 @@ if TYPE_CHECKING:
     from antiphon.testing.feed_store_laws import run_feed_store_tests as run_feed_store_tests
     from antiphon.testing.item_store_laws import run_item_store_tests as run_item_store_tests
     from antiphon.testing.model_laws import run_model_tests as run_model_tests
+    from antiphon.testing.transport_laws import run_transport_tests as run_transport_tests
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
