@@ -23,6 +23,7 @@ from antiphon.core.errors import (
     WrongPassphrase,
 )
 from antiphon.halo import new_device, recover_identity
+from antiphon.halo.keys.identity import new_identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.keys.key_store import KeyStore
 
@@ -90,6 +91,47 @@ def test_keys_that_were_left_empty_are_filled(tmp_path: Path) -> None:
     KeyStore.create(tmp_path / "home" / "keys", protection=Protection.UNPROTECTED)
     with antiphon.open(tmp_path / "home", unprotected=True) as store:
         assert store.create_party("Household").name == "Household"
+
+
+def test_an_identity_that_was_left_without_a_device_gets_one(tmp_path: Path) -> None:
+    """As after a crash between making the identity and making the device: it is no second person."""
+    keys = KeyStore.create(tmp_path / "home" / "keys", protection=Protection.UNPROTECTED)
+    identity, recovery_phrase = new_identity(keys, "Ada")
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
+        assert (store.me, store.recovery_phrase) == (identity.key, recovery_phrase)
+        assert len(store.keys.keys(KeyKind.IDENTITY)) == 1
+
+
+@pytest.mark.parametrize("name", ["Ada\x1b[2J", "A" * 201, "\ud800"])
+def test_a_store_is_not_made_for_a_name_that_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="label"):
+        antiphon.open(tmp_path / "home", name=name, unprotected=True)
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_longest_name_leaves_room_for_a_device(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home", name="A" * 200, unprotected=True) as store:
+        assert [record.label for record in store.keys.keys(KeyKind.IDENTITY)] == ["A" * 200]
+
+
+@pytest.mark.parametrize("name", ["House\x1b]0;hold", "я" * 101, "\ud800"])
+def test_a_party_with_a_name_that_is_refused_is_not_founded(name: str, ada: Store) -> None:
+    with pytest.raises(InvalidInput, match="label"):
+        ada.create_party(name)
+    with pytest.raises(InvalidInput, match="label"):
+        ada.create_party("Household").create_child(name)
+    (known,) = ada.parties()
+    assert {record.party for record in ada.manager.feeds.feeds()} == {known.party}
+
+
+def test_an_invitation_is_taken_whatever_the_party_is_called(ada: Store, bob: Store) -> None:
+    for name, label in (("House\nhold\x1b", "Household"), ("я" * 150, "я" * 100)):
+        party = ada.create_party()
+        party.name = name
+        invitation = party.invite(bob.me)
+        for given in (invitation, str(invitation)):
+            bob.join(given)
+        assert label in [known.label for known in bob.parties()]
 
 
 def test_what_is_closed_says_so(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ def test_a_damaged_file_is_refused(home: Path, tmp_path: Path) -> None:
     done = call("party", "import", car, "--home", tmp_path / "new", "--unprotected")
     assert done.exit_code == 1
     assert "is damaged" in str(done.exception)
+    with antiphon.open(tmp_path / "new") as store:  # the new home is there, so its recovery phrase was shown
+        assert store.identity.recovery_phrase() in done.stderr
 
 
 def test_a_file_that_is_not_there_makes_no_home(tmp_path: Path) -> None:

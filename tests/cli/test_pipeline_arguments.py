@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import call
 
+import antiphon
 from antiphon.core.errors import InvalidInput
 
 pytest.importorskip("pyspark")
@@ -52,6 +53,22 @@ def test_wrong_arguments_are_told_at_once(arguments: tuple[str, ...], told: str,
     with pytest.raises(InvalidInput, match=told):
         raise done.exception
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["run", "stream", "verify"])
+def test_a_party_in_two_homes_is_told_at_once(command: str, tmp_path: Path) -> None:
+    with antiphon.open("ada", unprotected=True) as ada, antiphon.open("bob", unprotected=True) as bob:
+        party = ada.create_party("Household")
+        bob.join(party.invite(bob.me))
+        antiphon.sync(ada, bob)
+        own = bob.create_party("Bob's own")
+
+    done = call("pipeline", command, "--home", "ada", "--home", "bob")
+
+    assert isinstance(done.exception, InvalidInput), done.exception
+    assert str(done.exception).endswith(f"is in {tmp_path / 'ada'} and in {tmp_path / 'bob'}; name one of them")
+    asked = call("pipeline", command, "--home", "ada", "--home", "bob", "--party", own.key.hex())
+    assert str(asked.exception) == "Spark is started"
 
 
 @pytest.mark.parametrize(

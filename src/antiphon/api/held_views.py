@@ -18,6 +18,7 @@ from antiphon.api.locator import Locator
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import PublicKey
+from antiphon.halo.keys.key_file import usable_label
 from antiphon.party.store.item_store import ItemStore, delete_file
 from antiphon.party.views.partial_party import PartialParty, open_items
 from antiphon.party.views.selection import ViewSelection
@@ -182,7 +183,8 @@ def hold_view(store: Store, view: Locator | str, invitation: Invitation | str | 
         raise InvalidInput(f"the invitation is to party {invited.party.short}, the view of {locator.party.short}")
     party, genesis = store.running(bytes(locator.party)), None if invited is None else invited.genesis
     _hold(store, locator, b"" if party is None else _find_view(locator, party.processor))
-    store.manager.subscribe(locator.party, genesis, "" if invited is None else invited.label, again=True)
+    label = "" if invited is None else usable_label(invited.label)
+    store.manager.subscribe(locator.party, genesis, label, again=True)
 
 
 def learn_view_id(store: Store, there: Party) -> None:

@@ -62,7 +62,7 @@ from antiphon.core.local_path import local_path
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.identity import Identity, devices, load_identity, new_device, new_identity
-from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_file import KeyKind, Protection, encode_label, usable_label
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
@@ -267,7 +267,7 @@ class Store:
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
-        self.manager.subscribe(invited.party, invited.genesis, invited.label)
+        self.manager.subscribe(invited.party, invited.genesis, usable_label(invited.label))
 
     def hold_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
         """Hold one view of a party alone: the view with everything that belongs to it. `sync` fetches it.
@@ -406,6 +406,7 @@ class Store:
         The party starts at the epoch in the file, if that has enough attestations. `label` names the party on this
         device. `tick` is called with the name of the current step, and how many bytes are done.
         """
+        encode_label(label)
         with self._open_one(), CarFile.open(path, partial(tick, "read")) as file:
             bundle = Bundle(file, tick, store=self.manager.feeds)
             with self.manager.blobs.putting():  # no garbage collection before the party is known
@@ -557,6 +558,7 @@ def _keys(
         if devices(keys):
             return keys, ""  # without a device, the creation of the store was interrupted: it is completed below
     else:
+        encode_label(name)
         if protection is None:
             raise InvalidInput(
                 f"{str(path.parent)!r} holds no store yet; to make one, choose how its private keys are kept: "
@@ -568,8 +570,13 @@ def _keys(
         except OSError as error:
             raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
         keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
-    identity, recovery_phrase = new_identity(keys, name, randomness)
-    new_device(keys, f"{name}'s device", identity.key)
+    held = keys.keys(KeyKind.IDENTITY)
+    if held:
+        identity = load_identity(keys, held[0].key)
+        recovery_phrase = identity.recovery_phrase()  # nobody has seen it yet
+    else:
+        identity, recovery_phrase = new_identity(keys, name, randomness)
+    new_device(keys, usable_label(f"{name}'s device"), identity.key)
     return keys, recovery_phrase
 
 

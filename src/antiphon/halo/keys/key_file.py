@@ -255,6 +255,16 @@ def encode_label(label: str) -> bytes:
     return bytes((len(raw),)) + raw
 
 
+def usable_label(text: str) -> str:
+    """Turn any text, such as a name that a peer chose, into a label: drop what `encode_label` refuses.
+
+    >>> usable_label("Book\\nclub")
+    'Bookclub'
+    """
+    shown = "".join(one for one in text if unicodedata.category(one) not in ("Cc", "Cs"))
+    return shown.encode()[:LABEL_SIZE_MAX].decode(errors="ignore")
+
+
 def _label(reader: Reader, what: str) -> str:
     raw = reader.take(reader.u8())
     try:

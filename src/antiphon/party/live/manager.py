@@ -33,6 +33,7 @@ from antiphon.halo.acts.act import read_act
 from antiphon.halo.control.checkpoint_file import CheckpointFile
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import encode_label
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member.membership import Membership
 from antiphon.model.factory import ModelFactory
@@ -106,6 +107,7 @@ class PartyManager:
 
     def create(self, identity: Identity, label: str = "", *, parent: bytes | None = None) -> PartyProcessor:
         """Found a party; with the key of an open parent, a child of that party."""
+        encode_label(label)  # before the first block: a party that is founded and not listed would be lost from sight
         member = Membership.found(
             self.feeds,
             self.keys,
