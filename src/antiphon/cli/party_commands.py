@@ -32,6 +32,8 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.bundle.export import Tick
 from antiphon.party.maintenance.verify_epoch import Verifier
 
+_WRITE_DOWN = "Write down its recovery phrase, which is not shown again:"
+
 
 class PartyGroup(TyperGroup):
     """A group whose default command is `show`: `antiphon party`, and `antiphon party 1f3a`."""
@@ -95,7 +97,13 @@ def import_(
     if not file.is_file():
         raise InvalidInput(f"{file} is no file, so nothing can be taken from it")
     with new_or_open(home, passphrase, keyring, unprotected) as store, _bytes(as_json, file) as tick:
-        party = store.import_party(file, label, tick=tick)
+        try:
+            party = store.import_party(file, label, tick=tick)
+        except BaseException:
+            if store.recovery_phrase:
+                err.print(f"A new home was made in {home} before. {_WRITE_DOWN}", markup=False)
+                err.print(store.recovery_phrase, markup=False, highlight=False, soft_wrap=True)
+            raise
         answer = {
             "party": party.key.hex(),
             "number": party.epochs.number,
@@ -107,7 +115,7 @@ def import_(
     def people() -> None:
         out.print(f"party {party.key.hex()[:16]}: {answer['items']} items", markup=False)
         if store.recovery_phrase:
-            out.print("A new identity was made here. Write down its recovery phrase, which is not shown again:")
+            out.print(f"A new identity was made here. {_WRITE_DOWN}", markup=False)
             out.print(store.recovery_phrase, markup=False, highlight=False, soft_wrap=True)
 
     show(as_json, answer, people)
