@@ -12,6 +12,8 @@ from antiphon.core.errors import InvalidInput
 
 pytest.importorskip("pyspark")
 
+from pyspark.logger import PySparkLogger
+
 from antiphon.pipeline.session import session
 
 
@@ -53,6 +55,17 @@ def test_wrong_arguments_are_told_at_once(arguments: tuple[str, ...], told: str,
     with pytest.raises(InvalidInput, match=told):
         raise done.exception
     assert not list(tmp_path.iterdir())
+
+
+def test_a_refused_query_is_told_without_the_trace_of_java(capfd: pytest.CaptureFixture[str]) -> None:
+    """PySpark logs each refused query itself, with the trace, to the standard error of the process."""
+    antiphon.open("ada", unprotected=True).close()
+    assert str(call("pipeline", "run", "--home", "ada").exception) == "Spark is started"
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).exception("Py4JJavaError at java.base", errorClass="UNRESOLVED_COLUMN")
+
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("command", ["run", "stream", "verify"])

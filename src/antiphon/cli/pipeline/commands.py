@@ -54,7 +54,7 @@ def run(
     if full and tables is None:
         raise InvalidInput("without tables every run is from nothing: leave out --full, or name --tables")
     parties = party_keys(party)
-    check_homes(home, master, tables)
+    check_homes(home, master, tables, parties)
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.jobs.batch_run import Run
         from antiphon.pipeline.jobs.table_run import TableRun

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+#: PySpark logs each refused query here, with 100 lines of Java. The command says in three lines what is wrong.
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
 
 class Tell(Protocol):
     """Report that a stage begins, and its number of messages; 0 if unknown."""
@@ -44,8 +47,10 @@ Parties = Annotated[list[str] | None, typer.Option("--party", help="Only this pa
 Master = Annotated[str | None, typer.Option(help="URL of a Spark cluster. Default: all cores of this machine.")]
 
 
-def check_homes(homes: list[Path], master: str | None, tables: Path | None = None) -> None:
-    """Raise `InvalidInput` if a home is none, or the folder of the tables is one, before Spark starts.
+def check_homes(
+    homes: list[Path], master: str | None, tables: Path | None = None, parties: tuple[bytes, ...] = ()
+) -> None:
+    """Raise `InvalidInput` before Spark starts: a home is none, or two hold one party, or the tables' folder is a home.
 
     Homes of a cluster may be on its machines alone.
     """
@@ -53,8 +58,14 @@ def check_homes(homes: list[Path], master: str | None, tables: Path | None = Non
         refuse_home(tables)
     with needed():
         from antiphon.pipeline.source.home import check_home
-    for home in homes if master is None or master.startswith("local") else ():
+        from antiphon.pipeline.source.inventory import absolute_paths, take_inventory
+        from antiphon.pipeline.source.ranges import Limits
+    if master is not None and not master.startswith("local"):
+        return
+    for home in homes:
         check_home(home)
+    if len(homes) > 1:
+        take_inventory((absolute_paths(homes), Limits(frozenset(parties))))
 
 
 def party_keys(parties: list[str] | None) -> tuple[bytes, ...]:
@@ -82,10 +93,13 @@ def spark_session(
     An active session is reused and left running. `kept` is printed if the command is interrupted.
     """
     with needed():
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
         from antiphon.pipeline.session.session import open_session
         from antiphon.pipeline.session.worker_errors import raise_worker_errors
+    for name in _QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     ran = SparkSession.getActiveSession() is not None
     session = None

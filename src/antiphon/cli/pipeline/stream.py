@@ -61,7 +61,7 @@ def stream(
     Example: antiphon pipeline stream --home home --tables tables --checkpoint checkpoint
     """
     told, parties = "the current batch is in the tables", party_keys(party)
-    check_homes(home, master, tables)
+    check_homes(home, master, tables, parties)
     with spark_session(master, as_json, told) as (spark, tell):
         from antiphon.pipeline.jobs.stream_job import StreamJob
         from antiphon.pipeline.jobs.table_run import TableRun

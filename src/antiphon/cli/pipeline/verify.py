@@ -25,7 +25,7 @@ def verify(
     honest parties have them.
     """
     parties = party_keys(party)
-    check_homes(home, master)
+    check_homes(home, master, parties=parties)
     with spark_session(master, as_json, "nothing was written") as (spark, tell):
         from antiphon.pipeline.jobs.verify import verify as check
 
