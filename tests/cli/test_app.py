@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,13 +81,37 @@ def test_a_flipped_byte_ends_verify_with_an_error(run: Run, homes: Path) -> None
     done = run("verify", home="bob")
     assert done.returncode == 1
     assert "block" in done.stderr
+    assert f"1 of 1 can be repaired: antiphon doctor --repair --home {homes / 'bob'}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "command", "told"),
+    [
+        ("meta.db", "party", "the list of parties is missing. Put a copy of the file back, or make it anew"),
+        ("meta.db", "epoch list {}", "the list of parties is missing. Put a copy of the file back, or make it anew"),
+        ("feeds/data.mdb", "feeds", "the feeds of this home are missing. Put a copy of the folder back"),
+        ("feeds/data.mdb", "quarantine", "the feeds of this home are missing. Put a copy of the folder back"),
+        ("keys", "gc", "the private keys of this home are missing. Put a copy of the file back; or begin a new home"),
+    ],
+)
+def test_a_lost_file_is_told_with_the_ways_back(
+    file: str, command: str, told: str, run: Run, homes: Path, tmp_path: Path
+) -> None:
+    home = shutil.copytree(homes / "alice", tmp_path / "alice")
+    key = answer(run("party", "--json", "--home", str(home)))[0]["party"]
+    (home / file).unlink()
+
+    done = run(*command.format(key).split(), "--home", str(home))
+
+    assert done.returncode == 2
+    assert f"{home / file}: {told}" in done.stderr
 
 
 def test_errors_are_told_in_a_line(run: Run, start: Run) -> None:
     done = start("feeds", "--home", "nowhere[/x]")
     assert done.returncode == 2
     assert run("party", "--home", "nowhere").returncode == 2
-    assert "there is no feed store" in done.stderr
+    assert "there is no peer in nowhere[/x]" in done.stderr
     assert "Traceback" not in done.stderr
 
 

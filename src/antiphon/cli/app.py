@@ -6,6 +6,7 @@ commands of `epoch` and `party` that write lock the home: they fail while anothe
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,6 +103,10 @@ def verify(home: Home = HERE, passphrase: Passphrase = None, as_json: Json = Fal
     def tell() -> None:
         _tell_findings(report.findings)
         out.print(f"{report.feeds} feeds, {report.blocks} blocks: {'NOT right' if report.wrong else 'all right'}")
+        repairable = sum(finding.repairable for finding in report.wrong)
+        if repairable:
+            command = f"antiphon doctor --repair --home {shlex.quote(str(home))}"
+            out.print(f"{repairable} of {len(report.wrong)} can be repaired: {command}", markup=False, soft_wrap=True)
 
     show(as_json, answer, tell)
     if report.wrong:

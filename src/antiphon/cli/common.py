@@ -111,7 +111,8 @@ HERE = Path()
 def feeds_folder(home: Path) -> Path:
     folder = home / "feeds"
     if not (folder / "data.mdb").exists():
-        raise InvalidInput(f"there is no feed store in {home}; name the peer's folder with --home")
+        need_home(home)
+        _need_files(home)
     need_version(home)
     return folder
 
@@ -120,6 +121,13 @@ def need_home(home: Path) -> None:
     """Refuse a folder that has no file of a home."""
     if not any((home / name).exists() for name in ("keys", "feeds/data.mdb", "meta.db")):
         raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
+
+
+def _need_files(home: Path) -> None:
+    """Raise an error that names the file that a home has lost, and the ways back."""
+    from antiphon.api.health.presence import need_files  # loads the whole API
+
+    need_files(home)
 
 
 @contextmanager
@@ -131,8 +139,9 @@ def reading(home: Path) -> Iterator[FeedStore]:
 
 def parties_of(home: Path, key: str = "") -> list[Subscription]:
     """The parties of a home whose keys begin with `key`, in hex."""
+    need_home(home)
     if not (home / "meta.db").exists():
-        raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
+        _need_files(home)
     need_version(home)
     with MetaStore.open(home / "meta.db") as meta:
         return [row for row in meta.parties() if row.party.hex().startswith(key)]
@@ -162,6 +171,7 @@ def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
     """Open the store of a home to write. No other process may have it open."""
     need_home(home)
     if not (home / "keys").exists():
+        _need_files(home)
         raise InvalidInput(
             f"there are no keys in {home}, so nothing can be written for this device; `antiphon verify` says more"
         )

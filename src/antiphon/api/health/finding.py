@@ -76,7 +76,7 @@ _STEPS: dict[FindingCode, tuple[Remedy, str]] = {
         Remedy.REBUILD,
         "Put a copy of it back, or make it anew from the feeds; labels and preferences are lost then",
     ),
-    FindingCode.METADATA_PARTY: (Remedy.REBUILD, "Follow the party again"),
+    FindingCode.METADATA_PARTY: (Remedy.REBUILD, "Put the party on the list again; its label is lost"),
     FindingCode.METADATA_UNREAD: (
         Remedy.COPY,
         "It may be sound, and is left as it is: remove the cause, and check again. If it is no file of this home, put "
