@@ -1,4 +1,4 @@
-"""Fuzz targets: the messages of the replication protocol."""
+"""Fuzz targets: the messages of the replication protocol, and the frames of links."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from tools.example import Example
 from tools.target import Target
 
 from antiphon.core.v1 import replication_pb2
+from antiphon.mesh.link import frames
 from antiphon.mesh.replication.codec import decode, encode
 
 
 def mesh_targets(made: dict[str, Example]) -> dict[str, Target]:
     seeds = tuple(example.data for name, example in made.items() if name.startswith("mesh-"))
-    return {"mesh": Target(decode, encode, seeds, message=replication_pb2.Replication)}
+    link_seeds = tuple(example.data for name, example in made.items() if name.startswith("link-"))
+    return {
+        "mesh": Target(decode, encode, seeds, message=replication_pb2.Replication),
+        "link": Target(frames.decode, frames.encode, link_seeds),
+    }

@@ -40,6 +40,7 @@ from tools.example import (
     Example,
     holds,
 )
+from tools.examples_link import link_examples
 from tools.examples_mesh import mesh_examples
 from tools.examples_models import model_examples
 from tools.examples_queries import other_examples
@@ -400,5 +401,6 @@ def examples() -> dict[str, Example]:
         **model_examples(),
         **other_examples(),
         **snapshot_examples(),
+        **link_examples(),
         **mesh_examples(feeds["span"].data, Head.read(Reader(feeds["head"].data, "head"))),
     }

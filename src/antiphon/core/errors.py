@@ -29,6 +29,7 @@ AntiphonError
 │   ├── UnknownParty    this device does not hold that party
 │   ├── UnknownModel    no code for this model is installed here
 │   └── PartyPaused     the party is paused, closed or deleted here
+├── LinkSilent          the other device does not answer any more; dial it again
 ├── KeyStoreError       keys cannot be read or kept
 │   ├── WrongPassphrase the passphrase does not open the key store
 │   └── UnknownKey      no such key is held
@@ -204,6 +205,10 @@ class UnknownModel(StoreError, KeyError):
 
 class PartyPaused(StoreError):
     """The party is paused, closed or deleted here. Resume it, or open it again."""
+
+
+class LinkSilent(AntiphonError):
+    """The device at the other end of a link does not answer. Close the connection, and dial again."""
 
 
 class KeyStoreError(AntiphonError):
