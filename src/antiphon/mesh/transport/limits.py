@@ -12,6 +12,7 @@ BACKLOG_HIGH = 256 << 10  # an owner fills a pipe up to this, then waits until i
 UNSENT_LOW = 128 << 10  # bytes that the kernel holds unsent, so that urgent messages pass bulk ones on slow links
 READ_SIZE = 256 << 10  # bytes that one read takes; all pipes of a transport read into one buffer of this size
 WAITING_MAX = 128  # connections that wait in the kernel to be accepted
+FULL_MS = 1_000  # a process without descriptors accepts again after this time
 
 DIAL_MS_MAX = 10_000  # a dial without a connection fails
 DIAL_NEXT_MS = 250  # a name with several addresses: the next one is tried beside the first after this time

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from typing import ClassVar
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.reasons import Reason, because, coded
@@ -166,6 +167,8 @@ class MemoryNetwork:
     Without `call_soon` somebody calls `deliver` or `run`; with it (a loop's `call_soon`) the network moves by itself.
     """
 
+    pipe_type: ClassVar[type[MemoryPipe]] = MemoryPipe
+
     def __init__(
         self, seed: str | None = None, *, call_soon: Callable[[Callable[[], object]], object] | None = None
     ) -> None:
@@ -191,7 +194,7 @@ class MemoryNetwork:
         far_ends: tuple[str, str] = ("memory:2", "memory:1"),
     ) -> tuple[MemoryPipe, MemoryPipe]:
         """Lay a pipe between two owners, without a dial. `far_ends` are the names that each sees of the other."""
-        ends = MemoryPipe(self, far_ends[0]), MemoryPipe(self, far_ends[1])
+        ends = self.pipe_type(self, far_ends[0]), self.pipe_type(self, far_ends[1])
         for end, far in zip(ends, reversed(ends), strict=True):
             end.attach(far, _Nobody())
         ends[0].attach(ends[1], one(ends[0]))
