@@ -1,4 +1,4 @@
-"""Guards the channel between two devices: the cost of a record beside the bare cipher's, a handshake, and a silent socket.
+"""Guards the channel between two devices: the cost of a record beside the bare cipher's, a handshake, a silent end.
 
 The suite on the wire was chosen by these figures. A change that copies frames, or parses them in Python, shows here.
 

@@ -22,6 +22,7 @@ from nacl.bindings import crypto_secretbox
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools.decoders_channel import channel_targets
 from tools.decoders_mesh import mesh_targets
 from tools.decoders_models import model_targets
 from tools.decoders_queries import other_targets
@@ -312,5 +313,6 @@ def targets() -> dict[str, Target]:
         **model_targets(made),
         **other_targets(made),
         **snapshot_targets(made),
+        **channel_targets(made),
         **mesh_targets(made),
     }

@@ -14,7 +14,7 @@ from antiphon.testing.parties import pair_of
 PARTY = pair_of("party")
 ALICE, LAPTOP = pair_of("alice"), pair_of("alice laptop")
 CONTROL, DATA = pair_of("alice laptop control"), pair_of("alice laptop data")
-BOB, BOB_DATA = pair_of("bob"), pair_of("bob laptop data")
+BOB, BOB_LAPTOP, BOB_DATA = pair_of("bob"), pair_of("bob laptop"), pair_of("bob laptop data")
 TEAM = pair_of("team")
 CLUB, CLUB_CONTROL = pair_of("club"), pair_of("club control")
 NOW_MS = 1_700_000_000_000

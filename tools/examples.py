@@ -40,6 +40,7 @@ from tools.example import (
     Example,
     holds,
 )
+from tools.examples_channel import channel_examples
 from tools.examples_link import link_examples
 from tools.examples_mesh import mesh_examples
 from tools.examples_models import model_examples
@@ -401,6 +402,7 @@ def examples() -> dict[str, Example]:
         **model_examples(),
         **other_examples(),
         **snapshot_examples(),
+        **channel_examples(),
         **link_examples(),
         **mesh_examples(feeds["span"].data, Head.read(Reader(feeds["head"].data, "head"))),
     }
