@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         InvalidMutation as InvalidMutation,
         ItemForked as ItemForked,
         KeyStoreError as KeyStoreError,
+        LinkSilent as LinkSilent,
         MissingBlob as MissingBlob,
         MissingBlocks as MissingBlocks,
         MovedOn as MovedOn,
