@@ -14,6 +14,6 @@ def mesh_targets(made: dict[str, Example]) -> dict[str, Target]:
     seeds = tuple(example.data for name, example in made.items() if name.startswith("mesh-"))
     link_seeds = tuple(example.data for name, example in made.items() if name.startswith("link-"))
     return {
-        "mesh": Target(decode, encode, seeds, message=replication_pb2.Replication),
+        "mesh": Target(decode, encode, seeds, canonical=False, message=replication_pb2.Replication),
         "link": Target(frames.decode, frames.encode, link_seeds),
     }

@@ -22,7 +22,7 @@ class Maxima:
     waiting: int = 0  # messages delivered and not folded
     open_items: int = 0
     requests: int = 0  # open requests of one session
-    queued: int = 0  # bytes in the outgoing queue of one session
+    answers: int = 0  # requests of one neighbour that are not fully answered
     feeds: int = 0  # announced by one neighbour
     claims: int = 0  # requested by all sessions together
 
@@ -33,7 +33,7 @@ class Maxima:
             self.open_items = max(self.open_items, len(peer.party.engine.cache))
         for session in peer.sessions.values():
             self.requests = max(self.requests, session._requester.waiting)
-            self.queued = max(self.queued, session._queued_size)
+            self.answers = max(self.answers, len(session._responder))
             self.feeds = max(self.feeds, len(session._requester.theirs))
         self.claims = max(self.claims, len(peer.replica.in_flight))
 
@@ -44,7 +44,7 @@ class Maxima:
             "messages that wait to be folded": (self.waiting, demux.NOTES_MAX),
             "open items": (self.open_items, peer.open_items + _OPEN_BEYOND),
             "requests to one neighbour": (self.requests, limits.REQUESTS_MAX),
-            "bytes that wait to be sent": (self.queued, limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX),
+            "requests of one neighbour": (self.answers, limits.REQUESTS_MAX),
             "feeds of one neighbour": (self.feeds, limits.FEEDS_MAX),
             "requested feeds and blobs": (self.claims, each * max(1, len(peer.neighbours))),
         }

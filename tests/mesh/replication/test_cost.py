@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.replication import limits
 from antiphon.mesh.replication.codec import decode
-from antiphon.mesh.replication.message import Ranges, Want
+from antiphon.mesh.replication.message import Announcement, Ranges, Want
 from antiphon.testing.peers import Peers
 
 NAMES = ("alice", "bob", "carol", "dave", "erin")
@@ -32,6 +33,8 @@ class Ledger:
 
     def __init__(self, wire: Wire) -> None:
         self.given = 0
+        self.pushed = 0
+        self.bytes = 0  # of spans, in answers and with announcements
         self.asked: list[tuple[str, bytes, int]] = []
         wire.watch = self._note
 
@@ -39,6 +42,10 @@ class Ledger:
         body = decode(data).body
         if isinstance(body, Ranges):
             self.given += len(body.spans)
+            self.bytes += body.size
+        if isinstance(body, Announcement):
+            self.pushed += len(body.spans)
+            self.bytes += sum(map(len, body.spans))
         if isinstance(body, Want):
             self.asked += [(giver, feed, first) for feed, first in body.ranges]
         return True
@@ -59,6 +66,97 @@ def test_each_block_passes_to_each_peer_once_though_all_are_neighbours(peers: Pe
     assert wire.blocks == (sum(peers.all[0].lengths().values()) - before) * 4 > 0
     assert len(ledger.asked) == len(set(ledger.asked))  # nobody was asked for what another was giving
     assert ledger.given <= len(ledger.asked)
+
+
+def test_what_is_written_live_arrives_in_half_a_round_trip(peers: Peers) -> None:
+    wire = Wire(peers)
+    item = note(peers.all[0])
+    wire.run()
+    for text in ("one", "two"):
+        item.edit("set", "title", text)
+        wire.nodes["alice"].replica.refresh()
+        wire.run(wire.now_ms + 6)  # a message takes 5 ms
+        for peer in peers.all[1:]:
+            assert peer.party.item(item.id).value["title"] == text
+        wire.run()
+
+
+def test_live_blocks_reach_each_peer_about_once_in_whichever_net(peers: Peers) -> None:
+    """After the first blocks, which show who gets what from whom, next to nothing comes twice."""
+    wire = Wire(peers)
+    items = [note(peer) for peer in peers.all]
+    wire.run()
+    for item in items:
+        item.edit("set", "title", "first")
+        for node in wire.nodes.values():
+            node.replica.refresh()
+        wire.run()
+    ledger = Ledger(wire)
+    wire.blocks = 0
+    for number in range(40):
+        items[number % 5].edit("set", "title", f"{number}")
+        for node in wire.nodes.values():
+            node.replica.refresh()
+        wire.run(wire.now_ms + 100)
+    wire.run()
+
+    assert all(peer.snapshots() == peers.all[0].snapshots() for peer in peers.all)
+    assert wire.blocks == 40 * 4
+    assert 40 * 4 <= ledger.pushed + ledger.given <= 1.1 * 40 * 4
+
+
+def test_blocks_are_pushed_along_a_chain(peers: Peers) -> None:
+    wire = Wire(peers, [*pairwise(NAMES)])
+    item = note(peers.all[0])
+    wire.run()
+    ledger = Ledger(wire)
+    item.edit("set", "title", "along")
+    wire.nodes["alice"].replica.refresh()
+    wire.run(wire.now_ms + 21)  # four messages
+    assert peers.all[4].party.item(item.id).value["title"] == "along"
+    assert not ledger.asked
+    wire.run()
+    assert ledger.pushed == 4
+
+
+def test_a_push_that_is_lost_or_too_large_is_asked_for(peers: Peers) -> None:
+    del peers.all[2:]
+    wire = Wire(peers)
+    text = peers.all[0].party.create("antiphon/text")
+    wire.run()
+    wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Announcement)
+    text.edit("insert", 0, "lost")
+    wire.nodes["alice"].replica.refresh()
+    wire.run(wire.now_ms + 100)
+    ledger = Ledger(wire)
+    text.edit("insert", 0, "x" * (limits.PUSH_SIZE_MAX + 1))
+    wire.nodes["alice"].replica.refresh()
+    wire.run()
+    assert peers.all[0].snapshots() == peers.all[1].snapshots()
+    assert ledger.asked
+    assert not ledger.pushed
+
+
+def test_who_holds_the_same_lists_nothing_when_it_reconnects(peers: Peers) -> None:
+    for number in range(3):
+        note(peers.all[0], f"{number}")
+    del peers.all[2:]
+    Wire(peers).run()
+    again = Wire(peers)
+    bodies = []
+
+    def listen(giver: str, taker: str, data: bytes) -> bool:
+        bodies.append(decode(data).body)
+        return True
+
+    again.watch = listen
+    again.run()
+    assert not any(isinstance(body, Announcement) and body.holdings for body in bodies)
+    assert again.bytes < 2_000, "two greetings with credentials, and their answers"
+    note(peers.all[1])
+    again.nodes["bob"].replica.refresh()
+    again.run()
+    assert peers.all[0].snapshots() == peers.all[1].snapshots()
 
 
 def test_a_peer_that_lacks_much_takes_it_in_pieces(peers: Peers) -> None:
@@ -134,7 +232,8 @@ def test_nothing_leaves_before_it_is_synced(peers: Peers, monkeypatch: pytest.Mo
     monkeypatch.setattr(FeedStore, "_flush_for_others", noted)
 
     def listen(giver: str, taker: str, data: bytes) -> bool:
-        if isinstance(decode(data).body, Ranges):
+        body = decode(data).body
+        if isinstance(body, Ranges) or (isinstance(body, Announcement) and body.spans):
             order.append("leaves")
         return True
 

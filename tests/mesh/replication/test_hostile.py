@@ -26,6 +26,7 @@ from antiphon.mesh.replication.message import (
     Body,
     Holding,
     Message,
+    More,
     Ranges,
     Tip,
     Tips,
@@ -104,7 +105,16 @@ def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
         message = decode(data)
     except InvalidInput:
         return
-    assert encode(message) == data
+    assert decode(encode(message)) == message
+
+
+def test_fields_and_bodies_of_later_versions_are_skipped(liar: Liar) -> None:
+    later = bytes.fromhex("d20f03616263")  # field 250: three bytes
+    message = encode(Message(b"", b"the liar", liar.theirs, 0))
+    assert decode(message + later) == decode(message)
+    announced = encode(Message(b"", b"the liar", liar.theirs, 0, Announcement(0, 1, ())))
+    liar.session.receive(announced + later, 0)
+    assert liar.session._heard == 1
 
 
 def test_a_message_that_is_too_large_is_refused_unread(liar: Liar) -> None:
@@ -263,26 +273,59 @@ def test_a_request_that_comes_twice_is_answered_once(liar: Liar, alice: Peer) ->
     assert not [body for body in again if isinstance(body, Ranges)]
 
 
-def test_requests_that_pile_up_are_dropped(alice: Peer, liar: Liar) -> None:
+def test_requests_that_pile_up_are_forgotten_and_read_nothing(
+    alice: Peer, liar: Liar, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(9):
         alice.party.create("antiphon/text").edit("insert", 0, "long " * 150_000)
     liar.replica.refresh()
     feed = max(alice.lengths(), key=lambda feed: alice.store.record(feed).lamport)
+    reads: list[bytes] = []
+    monkeypatch.setattr(Replica, "read_range", lambda self, feed, first, size: reads.append(feed))
     for number in range(1, 200):
-        want = Want(number, limits.ANSWER_SIZE, ((feed, number % 9),))
+        want = Want(number, 1 << 40, ((feed, number % 9),))
         liar.session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, want)), 0)
-    assert sum(map(len, liar.session.outgoing())) < limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX
+    assert not reads
+    monkeypatch.undo()
+    assert len(liar.session._responder) == limits.REQUESTS_MAX
+    assert sum(map(len, liar.session.outgoing(1 << 20))) < (1 << 20) + limits.MESSAGE_SIZE_MAX
+    assert sum(map(len, liar.session.outgoing())) < limits.OUTGOING_SIZE + limits.MESSAGE_SIZE_MAX
 
 
-def test_answers_that_say_only_what_is_lacking_pile_up_no_more_than_others(
-    liar: Liar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("antiphon.mesh.replication.session.OUTGOING_SIZE_MAX", 100_000)
-    nothing = [sha256(b"%d" % number).digest() for number in range(limits.RANGES_MAX)]
-    for number in range(1, 200):
-        want = Want(number, limits.ANSWER_SIZE, tuple((feed, 0) for feed in nothing))
-        liar.session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, want)), 0)
-    assert 50_000 < sum(map(len, liar.session.outgoing())) < 110_000
+def test_what_leaves_at_once_keeps_to_a_budget(alice: Peer, liar: Liar) -> None:
+    text = alice.party.create("antiphon/text")
+    for _ in range(30):
+        text.edit("insert", 0, "x" * 10_000)
+    liar.replica.refresh()
+    feed = max(alice.lengths(), key=lambda feed: alice.store.record(feed).lamport)
+    want = Want(1, 200_000, ((feed, 0),))
+    session = liar.session
+    session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, want)), 0)
+    assert session.outgoing(0) == []
+    assert session.has_outgoing
+    assert 30_000 < sum(map(len, session.outgoing(50_000))) < 70_000
+    assert session.has_outgoing
+    assert 100_000 < sum(map(len, session.outgoing())) < 170_000, "no more than was asked for"
+    assert not session.has_outgoing
+    more = More(1, 400_000)
+    for _ in range(2):  # what comes twice allows nothing more
+        session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, more)), 0)
+    assert 90_000 < sum(map(len, session.outgoing())) < 150_000
+    assert not session.has_outgoing
+
+
+def test_an_answer_that_drips_is_not_waited_for_for_ever(liar: Liar, alice: Peer) -> None:
+    """A part with nothing in it each half second, or any other bytes, put off the time-out a minute and no longer."""
+    want = liar.offer(feed_of(alice).pair.key)
+    assert want is not None
+    part = 0
+    while not any(isinstance(body, More) and not body.size_max for body in liar.heard):
+        liar.now_ms += 500
+        liar.session.arriving(liar.now_ms)
+        liar.say(Ranges(want.request, (), part=part, last=False))
+        part += 1
+        assert liar.now_ms < 2 * limits.TIMEOUT_MAX_MS
+    assert liar.now_ms >= limits.TIMEOUT_MAX_MS
 
 
 def test_evidence_that_is_false_is_refused(liar: Liar, alice: Peer) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Replication(_message.Message):
-    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show", "want_branch", "branch", "want_tips", "tips")
+    __slots__ = ("party", "sender", "receiver", "heard", "announcement", "want", "ranges", "want_blobs", "blobs", "show", "want_branch", "branch", "want_tips", "tips", "more", "enough", "digest")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     RECEIVER_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,9 @@ class Replication(_message.Message):
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     WANT_TIPS_FIELD_NUMBER: _ClassVar[int]
     TIPS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    ENOUGH_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     sender: bytes
     receiver: bytes
@@ -36,17 +39,28 @@ class Replication(_message.Message):
     branch: Branch
     want_tips: WantTips
     tips: Tips
-    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ..., want_branch: _Optional[_Union[WantBranch, _Mapping]] = ..., branch: _Optional[_Union[Branch, _Mapping]] = ..., want_tips: _Optional[_Union[WantTips, _Mapping]] = ..., tips: _Optional[_Union[Tips, _Mapping]] = ...) -> None: ...
+    more: More
+    enough: Enough
+    digest: bytes
+    def __init__(self, party: _Optional[bytes] = ..., sender: _Optional[bytes] = ..., receiver: _Optional[bytes] = ..., heard: _Optional[int] = ..., announcement: _Optional[_Union[Announcement, _Mapping]] = ..., want: _Optional[_Union[Want, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., want_blobs: _Optional[_Union[WantBlobs, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., show: _Optional[_Union[Show, _Mapping]] = ..., want_branch: _Optional[_Union[WantBranch, _Mapping]] = ..., branch: _Optional[_Union[Branch, _Mapping]] = ..., want_tips: _Optional[_Union[WantTips, _Mapping]] = ..., tips: _Optional[_Union[Tips, _Mapping]] = ..., more: _Optional[_Union[More, _Mapping]] = ..., enough: _Optional[_Union[Enough, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class Announcement(_message.Message):
-    __slots__ = ("since", "upto", "holdings")
+    __slots__ = ("since", "upto", "holdings", "spans")
     SINCE_FIELD_NUMBER: _ClassVar[int]
     UPTO_FIELD_NUMBER: _ClassVar[int]
     HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
     since: int
     upto: int
     holdings: _containers.RepeatedCompositeFieldContainer[Holding]
-    def __init__(self, since: _Optional[int] = ..., upto: _Optional[int] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+    spans: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, since: _Optional[int] = ..., upto: _Optional[int] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., spans: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Enough(_message.Message):
+    __slots__ = ("feeds",)
+    FEEDS_FIELD_NUMBER: _ClassVar[int]
+    feeds: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, feeds: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Holding(_message.Message):
     __slots__ = ("feed", "start", "length", "hash", "control", "fork", "branches")
@@ -86,17 +100,31 @@ class WantRange(_message.Message):
     first: int
     def __init__(self, feed: _Optional[bytes] = ..., first: _Optional[int] = ...) -> None: ...
 
+class More(_message.Message):
+    __slots__ = ("request", "size_max", "without")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    SIZE_MAX_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    size_max: int
+    without: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request: _Optional[int] = ..., size_max: _Optional[int] = ..., without: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class Ranges(_message.Message):
-    __slots__ = ("request", "spans", "lacks", "forks")
+    __slots__ = ("request", "spans", "lacks", "forks", "part", "last")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     SPANS_FIELD_NUMBER: _ClassVar[int]
     LACKS_FIELD_NUMBER: _ClassVar[int]
     FORKS_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     request: int
     spans: _containers.RepeatedScalarFieldContainer[bytes]
     lacks: _containers.RepeatedCompositeFieldContainer[Lack]
     forks: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ..., lacks: _Optional[_Iterable[_Union[Lack, _Mapping]]] = ..., forks: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    part: int
+    last: bool
+    def __init__(self, request: _Optional[int] = ..., spans: _Optional[_Iterable[bytes]] = ..., lacks: _Optional[_Iterable[_Union[Lack, _Mapping]]] = ..., forks: _Optional[_Iterable[bytes]] = ..., part: _Optional[int] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class Lack(_message.Message):
     __slots__ = ("feed", "first")
@@ -167,14 +195,18 @@ class WantBlobs(_message.Message):
     def __init__(self, request: _Optional[int] = ..., cids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Blobs(_message.Message):
-    __slots__ = ("request", "blobs", "lacks")
+    __slots__ = ("request", "blobs", "lacks", "part", "last")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
     LACKS_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     request: int
     blobs: _containers.RepeatedCompositeFieldContainer[Blob]
     lacks: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, request: _Optional[int] = ..., blobs: _Optional[_Iterable[_Union[Blob, _Mapping]]] = ..., lacks: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    part: int
+    last: bool
+    def __init__(self, request: _Optional[int] = ..., blobs: _Optional[_Iterable[_Union[Blob, _Mapping]]] = ..., lacks: _Optional[_Iterable[bytes]] = ..., part: _Optional[int] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class Blob(_message.Message):
     __slots__ = ("cid", "data")

@@ -10,10 +10,13 @@ handshake      `Handshake`: the names by which the two ends detect a restart of 
 announcements  `Announcer`: announces the feeds that changed here
 requests       `Requester`: requests the blocks and blobs that are missing here
 responses      `Responder`: answers the requests of the other end
+open_requests  `OpenRequests`: the requests that are not answered: time-outs, parts, windows
+window         `Window`: how many bytes of answers may be under way
 timeouts       `Timeout`: how long to wait for an answer
 replica        `Replica`: a party's stores as all sessions share them; verifies before it takes anything
 wanted_branches  `WantedBranches`: the blocks that waiting blocks refer to, to be requested by their hashes
 name_search    `NameSearch`: looks for acts that name unknown feeds, on branches of forked control feeds
+digest         `HoldingsDigest`: a hash of all that is held, by which two ends see that neither lacks anything
 holdings       `Holdings`: which blocks of each feed are held here, with versions
 blob_scope     `BlobScope`: the blobs that belong to a party, so that a session gives no others
 in_flight      `InFlight`: the requests of all sessions, so that nothing is requested twice

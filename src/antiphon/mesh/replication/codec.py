@@ -1,4 +1,4 @@
-"""Encode and decode messages (`antiphon.v1.Replication`). A message has one encoding; other bytes are refused.
+"""Encode and decode messages (`antiphon.v1.Replication`). Fields and bodies of later versions are skipped.
 
 >>> hello = Message(bytes(32), b"sender..", b"", 0, Announcement(0, 1, (Holding(bytes(32), 0, 3, bytes(32)),)))
 >>> decode(encode(hello)) == hello
@@ -20,6 +20,7 @@ from antiphon.mesh.replication.limits import (
     CIDS_MAX,
     HOLDINGS_MAX,
     MESSAGE_SIZE_MAX,
+    PUSH_SIZE_MAX,
     RANGES_MAX,
     SHOW_SIZE_MAX,
     TIPS_MAX,
@@ -30,8 +31,10 @@ from antiphon.mesh.replication.message import (
     Blobs,
     Body,
     Branch,
+    Enough,
     Holding,
     Message,
+    More,
     Ranges,
     Show,
     Tip,
@@ -46,8 +49,14 @@ _INTEGER_MAX = (1 << 63) - 1
 
 
 def encode(message: Message) -> bytes:
-    """Return the one encoding of a message."""
-    proto = pb.Replication(party=message.party, sender=message.sender, receiver=message.receiver, heard=message.heard)
+    """Return the bytes of a message."""
+    proto = pb.Replication(
+        party=message.party,
+        sender=message.sender,
+        receiver=message.receiver,
+        heard=message.heard,
+        digest=message.digest,
+    )
     if message.body is not None:
         _put(proto, message.body)
     return proto.SerializeToString(deterministic=True)
@@ -55,7 +64,7 @@ def encode(message: Message) -> bytes:
 
 def _put(proto: pb.Replication, body: Body) -> None:
     if isinstance(body, Announcement):
-        proto.announcement.CopyFrom(pb.Announcement(since=body.since, upto=body.upto))
+        proto.announcement.CopyFrom(pb.Announcement(since=body.since, upto=body.upto, spans=body.spans))
         for one in body.holdings:
             proto.announcement.holdings.add(
                 feed=one.feed,
@@ -71,7 +80,13 @@ def _put(proto: pb.Replication, body: Body) -> None:
         proto.want.CopyFrom(pb.Want(request=body.request, size_max=body.size_max, ranges=ranges, forks=body.forks))
     elif isinstance(body, Ranges):
         lacks = [pb.Lack(feed=feed, first=first) for feed, first in body.lacks]
-        proto.ranges.CopyFrom(pb.Ranges(request=body.request, spans=body.spans, lacks=lacks, forks=body.forks))
+        made = pb.Ranges(request=body.request, lacks=lacks, forks=body.forks, part=body.part, last=body.last)
+        made.spans.extend(body.spans)
+        proto.ranges.CopyFrom(made)
+    elif isinstance(body, More):
+        proto.more.CopyFrom(pb.More(request=body.request, size_max=body.size_max, without=body.without))
+    elif isinstance(body, Enough):
+        proto.enough.CopyFrom(pb.Enough(feeds=body.feeds))
     elif isinstance(body, WantBranch):
         wanted = pb.WantBranch(request=body.request, feed=body.feed, seq=body.seq, hash=body.hash, first=body.first)
         proto.want_branch.CopyFrom(wanted)
@@ -88,7 +103,8 @@ def _put(proto: pb.Replication, body: Body) -> None:
         proto.show.CopyFrom(pb.Show(credentials=body.credentials))
     else:
         blobs = [pb.Blob(cid=cid, data=data) for cid, data in body.blobs]
-        proto.blobs.CopyFrom(pb.Blobs(request=body.request, blobs=blobs, lacks=body.lacks))
+        made_blobs = pb.Blobs(request=body.request, blobs=blobs, lacks=body.lacks, part=body.part, last=body.last)
+        proto.blobs.CopyFrom(made_blobs)
 
 
 def decode(data: bytes) -> Message:
@@ -100,17 +116,14 @@ def decode(data: bytes) -> Message:
     except DecodeError:
         raise BadEncoding("bytes that are no message between peers") from None
     receiver = _sized("receiver", proto.receiver, NONCE_SIZE) if proto.receiver else b""
-    message = Message(
-        _sized("party", proto.party, KEY_SIZE),
+    return Message(
+        _sized("party", proto.party, KEY_SIZE) if proto.party else b"",
         _sized("sender", proto.sender, NONCE_SIZE),
         receiver,
         _integer(proto.heard),
         _body(proto),
+        _sized("digest", proto.digest, HASH_SIZE) if proto.digest else b"",
     )
-    proto.DiscardUnknownFields()
-    if proto.SerializeToString(deterministic=True) != data:
-        raise BadEncoding("a message between peers that is not in its one encoding, or newer than this version")
-    return message
 
 
 def _body(proto: pb.Replication) -> Body | None:
@@ -120,7 +133,10 @@ def _body(proto: pb.Replication) -> Body | None:
         _bounded("holdings", len(announced.holdings), HOLDINGS_MAX)
         if _integer(announced.since) > _integer(announced.upto):
             raise BadEncoding(f"an announcement from version {announced.since} back to {announced.upto}")
-        return Announcement(announced.since, announced.upto, tuple(map(_holding, announced.holdings)))
+        _bounded("spans", len(announced.spans), RANGES_MAX)
+        _bounded("bytes of spans", sum(map(len, announced.spans)), PUSH_SIZE_MAX)
+        held = tuple(map(_holding, announced.holdings))
+        return Announcement(announced.since, announced.upto, held, tuple(announced.spans))
     if kind == "want":
         want = proto.want
         _bounded("ranges and forks", len(want.ranges) + len(want.forks), RANGES_MAX)
@@ -130,7 +146,15 @@ def _body(proto: pb.Replication) -> Body | None:
         given = proto.ranges
         _bounded("spans, lacks and forks", len(given.spans) + len(given.lacks) + len(given.forks), RANGES_MAX)
         lacks = tuple((_key(one.feed), _integer(one.first)) for one in given.lacks)
-        return Ranges(_integer(given.request), tuple(given.spans), lacks, tuple(given.forks))
+        request, part = _integer(given.request), _integer(given.part)
+        return Ranges(request, tuple(given.spans), lacks, tuple(given.forks), part, given.last)
+    if kind == "more":
+        _bounded("feeds", len(proto.more.without), RANGES_MAX)
+        without = tuple(map(_key, proto.more.without))
+        return More(_integer(proto.more.request), _integer(proto.more.size_max), without)
+    if kind == "enough":
+        _bounded("feeds", len(proto.enough.feeds), RANGES_MAX)
+        return Enough(tuple(map(_key, proto.enough.feeds)))
     if kind in ("want_branch", "branch", "want_tips", "tips"):
         return _body_about_branches(proto, kind)
     if kind == "want_blobs":
@@ -140,7 +164,8 @@ def _body(proto: pb.Replication) -> Body | None:
         blobs = proto.blobs
         _bounded("blobs and lacks", len(blobs.blobs) + len(blobs.lacks), CIDS_MAX)
         pairs = tuple((Cid(one.cid), one.data) for one in blobs.blobs)
-        return Blobs(_integer(blobs.request), pairs, tuple(map(Cid, blobs.lacks)))
+        request, part = _integer(blobs.request), _integer(blobs.part)
+        return Blobs(request, pairs, tuple(map(Cid, blobs.lacks)), part, blobs.last)
     if kind == "show":
         _bounded("credentials", len(proto.show.credentials), CREDENTIALS_MAX)
         _bounded("bytes of credentials", sum(map(len, proto.show.credentials)), SHOW_SIZE_MAX)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+
+class Claim(Protocol):
+    """A request that may still be answered until `until_ms`; that moves on while its answer comes."""
+
+    until_ms: int
+
 
 class InFlight:
     """Which session waits for which feed or blob, and until when. After that time another session may request it.
@@ -10,21 +18,21 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._claims: dict[bytes, tuple[object, int]] = {}
+        self._claims: dict[bytes, tuple[object, Claim]] = {}
 
-    def claim(self, key: bytes, who: object, until_ms: int) -> None:
+    def claim(self, key: bytes, who: object, claim: Claim) -> None:
         """Note that session part `who` waits for a feed or blob."""
-        self._claims[key] = who, until_ms
+        self._claims[key] = who, claim
 
     def until(self, key: bytes, who: object, now_ms: int) -> int | None:
         """Return until when a session other than `who` waits for this key; None if none does."""
         claim = self._claims.get(key)
         if claim is None or claim[0] is who:
             return None
-        if claim[1] <= now_ms:
+        if claim[1].until_ms <= now_ms:
             del self._claims[key]
             return None
-        return claim[1]
+        return claim[1].until_ms
 
     def release(self, key: bytes, who: object) -> None:
         """Remove the claim of `who`, if it has one."""

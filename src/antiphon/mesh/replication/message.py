@@ -30,16 +30,30 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """The holdings of the sender that changed after announcement `since`. With `since` of 0, all of them."""
+    """The holdings of the sender that changed after announcement `since`. With `since` of 0, all of them.
+
+    `spans` are new blocks of some of these feeds, for an end that gets them from the sender.
+    """
 
     since: int
     upto: int
     holdings: tuple[Holding, ...]
+    spans: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """Feeds that the sender gets elsewhere: their blocks need not come with announcements."""
+
+    feeds: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Requests blocks of feeds, each from a seq on, and evidence of forks; the most urgent first."""
+    """Requests blocks of feeds, each from a seq on, and evidence of forks; the most urgent first.
+
+    The answer comes in parts, of `size_max` bytes in all until there is `More`.
+    """
 
     request: int
     size_max: int
@@ -48,13 +62,32 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
+class More:
+    """Allows the answer to a request `size_max` bytes in all, since the request; with 0, no more of it is wanted.
+
+    The answer goes on `without` some feeds.
+    """
+
+    request: int
+    size_max: int
+    without: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ranges:
-    """Answers `Want`, perhaps in part: one span for a feed, and the ranges that the sender does not have."""
+    """A part of the answer to `Want`: one span for a feed, and the ranges that the sender does not have."""
 
     request: int
     spans: tuple[bytes, ...]
     lacks: tuple[tuple[bytes, int], ...] = ()
     forks: tuple[bytes, ...] = ()
+    part: int = 0
+    last: bool = True
+
+    @property
+    def size(self) -> int:
+        """The bytes that count for the `size_max` of the request."""
+        return sum(map(len, self.spans)) + sum(map(len, self.forks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +152,13 @@ class WantBlobs:
 
 @dataclass(frozen=True, slots=True)
 class Blobs:
-    """Answers `WantBlobs`, perhaps in part: blobs, and the CIDs that the sender does not have."""
+    """A part of the answer to `WantBlobs`: blobs, and the CIDs that the sender does not have."""
 
     request: int
     blobs: tuple[tuple[Cid, bytes], ...]
     lacks: tuple[Cid, ...] = ()
+    part: int = 0
+    last: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +170,16 @@ class Show:
 
 Request = Want | WantBranch | WantTips | WantBlobs
 Answer = Ranges | Branch | Tips | Blobs
-Body = Announcement | Request | Answer | Show
+Body = Announcement | Request | Answer | Show | More | Enough
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a session: its party, the names of both ends, and the acknowledged announcements."""
 
-    party: bytes
+    party: bytes  # empty once both ends have named themselves
     sender: bytes
     receiver: bytes  # empty while it is unknown
     heard: int  # announcements of the receiver that arrived without a gap
     body: Body | None = None
+    digest: bytes = b""  # of all that the sender holds, in its first messages

@@ -31,6 +31,7 @@ from antiphon.feed.store.ingest import Base, Ingested, Outcome, branch_part, is_
 from antiphon.feed.store.quarantine import NOBODY
 from antiphon.mesh.replication.admits import Admits
 from antiphon.mesh.replication.blob_scope import BlobScope
+from antiphon.mesh.replication.digest import HoldingsDigest
 from antiphon.mesh.replication.holdings import Holdings
 from antiphon.mesh.replication.in_flight import InFlight
 from antiphon.mesh.replication.limits import ANSWER_SIZE, BRANCH_SPANS_MAX, TIPS_MAX
@@ -105,6 +106,7 @@ class Replica:
         self.admits = admits
         self.holdings = Holdings(store, party, control=control)
         self.in_flight = InFlight()
+        self._digest = None if control else HoldingsDigest(store, party)
         self.branches = WantedBranches(store, self.holdings, known.knows, known.wanted)
         self.fetches_blobs = True  # a driver may first process the blocks that came: they may make blobs needless
         self.base_version = 0  # rises when the party folds on another epoch
@@ -144,6 +146,10 @@ class Replica:
     def _mark_wanted(self) -> object:
         """Return a value that changes whenever `_wanted_blocks` may answer differently."""
         return self._party.processed, () if self._epochs is None else self._epochs.unproven
+
+    def digest(self) -> bytes:
+        """Return the digest of all that is held of the party; empty if that is the control feeds alone."""
+        return b"" if self._digest is None else self._digest.get()
 
     def new_name(self) -> bytes:
         """Return a fresh name for an end of a session."""

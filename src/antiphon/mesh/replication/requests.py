@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding
 from antiphon.feed import span as spans
 from antiphon.mesh.replication.admits import Access
-from antiphon.mesh.replication.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
+from antiphon.mesh.replication.limits import (
+    CIDS_MAX,
+    CIDS_START,
+    FEEDS_MAX,
+    NEVER,
+    RANGES_MAX,
+    REQUESTS_MAX,
+    TIMEOUT_MAX_MS,
+)
 from antiphon.mesh.replication.message import (
     Answer,
     Blobs,
     Branch,
+    Enough,
     Holding,
+    More,
     Ranges,
     Request,
     Tips,
@@ -25,22 +34,12 @@ from antiphon.mesh.replication.message import (
     WantTips,
 )
 from antiphon.mesh.replication.name_search import NameSearch
+from antiphon.mesh.replication.open_requests import OpenRequests
 from antiphon.mesh.replication.replica import RangeOutcome, Replica
 from antiphon.mesh.replication.session_gate import SessionGate
 from antiphon.mesh.replication.timeouts import Timeout
 
-_CIDS_AT_ONCE = 32  # so that several peers share the work
 _TIPS = b"tips "  # and a feed: the key of a request for the last blocks of its branches
-
-
-@dataclass(slots=True)
-class _Request:
-    """One open request."""
-
-    keys: tuple[bytes, ...]  # feeds or CIDs
-    asked_ms: int
-    until_ms: int
-    answer: type[Answer] = Ranges  # the message that answers it
 
 
 class Requester:
@@ -65,22 +64,28 @@ class Requester:
         self._seeking = False  # some blobs are wanted
         self._blobs_rest_ms = 0
         self._blobs_late = 0
-        self._requests: dict[int, _Request] = {}
-        self._asked: set[bytes] = set()  # feeds and blobs of all open requests
-        self._last = 0
+        self._open_requests = OpenRequests(replica.in_flight, pace)
+        self._cids_count = CIDS_START
+        self._enough: dict[bytes, None] = {}  # feeds that came with announcements and were here, to be sent
         self._seen = (0, 0, 0)  # what `_notice` has seen: the versions of the holdings and of the epoch base, the names
         self.taken = self.taken_blobs = 0
 
     @property
     def waiting(self) -> int:
         """The number of open requests."""
-        return len(self._requests)
+        return len(self._open_requests)
 
     def close(self) -> None:
         """Release all open requests."""
-        for request in self._requests.values():
-            self._release(request)
-        self._requests.clear()
+        self._open_requests.close()
+
+    def sent(self, now_ms: int) -> None:
+        """Note that the requests made until now have left."""
+        self._open_requests.sent(now_ms)
+
+    def arriving(self, now_ms: int) -> None:
+        """Note that bytes of the other end are coming."""
+        self._open_requests.arriving(now_ms)
 
     # -- holdings of the peer
 
@@ -109,6 +114,10 @@ class Requester:
         self._without.clear()
         self._blobs_rest_ms = 0
         return not left_out
+
+    def note_the_same(self) -> None:
+        """Note that the other end holds all that is held here, and nothing else."""
+        self.theirs.update((held.feed, held) for held in self._replica.holdings)
 
     def _make_room(self, count: int) -> None:
         """Forget feeds of strangers, if there is no room for others. The next session hears of them again."""
@@ -155,44 +164,38 @@ class Requester:
 
     # -- requests
 
-    def request(self, now_ms: int) -> tuple[list[Request], int]:
+    def request(self, now_ms: int) -> tuple[list[Request | More | Enough], int]:
         """Return the requests to send now, and the time at which to call this again even if nothing arrives."""
         self._notice()
-        self._expire(now_ms)
-        asked: list[Request] = []
+        for key in self._open_requests.expire(now_ms):  # meanwhile another peer may get the request
+            self._rest[key] = now_ms + self._timeout.timeout_ms // 2
+        asked: list[Request | More | Enough] = []
         wake_ms = NEVER
-        while len(self._requests) < REQUESTS_MAX:
+        while len(self._open_requests) < REQUESTS_MAX:
             want, wake_ms = self._want(now_ms)
             if want is None:
                 break
             asked.append(want)
+        if self._enough:
+            asked.append(Enough(tuple(self._enough)[:RANGES_MAX]))
+            self._enough.clear()
+        asked += self._open_requests.take_more()
         branches, branches_ms = self._want_branches(now_ms)
         tips, tips_ms = self._want_tips(now_ms)
         asked += [*branches, *tips]
         wake_ms = min(wake_ms, branches_ms, tips_ms)
-        if len(self._requests) < REQUESTS_MAX and self._gate.takes is Access.WHOLE:
+        if len(self._open_requests) < REQUESTS_MAX - 1 and self._gate.takes is Access.WHOLE:
             blobs, blobs_ms = self._want_blobs(now_ms)
             asked += blobs
             wake_ms = min(wake_ms, blobs_ms)
-        for request in self._requests.values():
-            wake_ms = min(wake_ms, request.until_ms)
-        return asked, wake_ms
-
-    def _expire(self, now_ms: int) -> None:
-        late = [number for number, request in self._requests.items() if request.until_ms <= now_ms]
-        if late:
-            self._timeout.late()
-        for number in late:
-            request = self._requests.pop(number)
-            self._release(request)
-            for key in request.keys:  # meanwhile another peer may get the request
-                self._rest[key] = now_ms + self._timeout.timeout_ms // 2
+        return asked, min(wake_ms, self._open_requests.until_ms)
 
     def _want(self, now_ms: int) -> tuple[Want | None, int]:
         ranges: list[tuple[bytes, int]] = []
         forks: list[bytes] = []
         done: list[bytes] = []
         wake_ms = NEVER
+        busy = self._open_requests.range_count >= REQUESTS_MAX - 1
         for feed in chain(self._urgent, self._open):
             until = self._busy_until(feed, now_ms)
             if not self._gate.takes_feed(self.theirs[feed]):
@@ -202,6 +205,9 @@ class Requester:
             elif self._wants_fork(feed):
                 forks.append(feed)
             elif (first := self._replica.first_missing(self.theirs[feed], self._back.get(feed, 0))) is not None:
+                if busy and feed in self._open:  # the last request is left for control feeds
+                    self._open_requests.end_oldest()
+                    break
                 ranges.append((feed, first))
             else:
                 done.append(feed)
@@ -211,8 +217,11 @@ class Requester:
             self._set_aside(feed)
         if not ranges and not forks:
             return None, wake_ms
-        request = self._request((*(feed for feed, _ in ranges), *forks), now_ms)
-        return Want(request, ANSWER_SIZE, tuple(ranges), tuple(forks)), wake_ms
+        for feed, _ in ranges:
+            if feed in self._open:  # behind the others, for the next request
+                self._open[feed] = self._open.pop(feed)
+        number, size = self._open_requests.open_window((*(feed for feed, _ in ranges), *forks), now_ms)
+        return Want(number, size, tuple(ranges), tuple(forks)), wake_ms
 
     def _busy_until(self, key: bytes, now_ms: int) -> int:
         """Return until when not to request a feed or blob, as it is in flight or the peer was late; 0 if it may be."""
@@ -220,9 +229,9 @@ class Requester:
         if rest <= now_ms:
             self._rest.pop(key, None)
             rest = 0
-        if key in self._asked:
+        if key in self._open_requests.asked:
             return NEVER
-        return max(rest, self._replica.in_flight.until(key, self, now_ms) or 0)
+        return max(rest, self._replica.in_flight.until(key, self._open_requests, now_ms) or 0)
 
     def _wants_fork(self, feed: bytes) -> bool:
         theirs, mine = self.theirs[feed], self._replica.holdings.get(feed)
@@ -239,7 +248,7 @@ class Requester:
             self._lacked = {key: known for key, known in self._lacked.items() if self._replica.branches.get(key)}
         asked: list[WantBranch] = []
         for block in (*due, *self._names.missing()):
-            if len(self._requests) == REQUESTS_MAX:
+            if len(self._open_requests) == REQUESTS_MAX:
                 break
             theirs = self.theirs.get(block.feed)
             if self._gate.takes < (Access.CONTROL if theirs is not None and theirs.control else Access.WHOLE):
@@ -252,7 +261,7 @@ class Requester:
             if until > now_ms:
                 wake_ms = min(wake_ms, until)
             elif not self._names.has_come(block):
-                number = self._request((block.key,), now_ms, Branch)
+                number = self._open_requests.open((block.key,), now_ms, Branch)
                 asked.append(WantBranch(number, block.feed, block.seq, block.hash, block.first))
         return asked, wake_ms
 
@@ -264,13 +273,13 @@ class Requester:
         asked: list[WantTips] = []
         wake_ms = NEVER
         for feed, after in self._names.feeds():
-            if len(self._requests) == REQUESTS_MAX:
+            if len(self._open_requests) == REQUESTS_MAX:
                 break
             until = self._busy_until(_TIPS + feed, now_ms)
             if until:
                 wake_ms = min(wake_ms, until)
             elif self._gate.takes_feed(self.theirs[feed]):
-                asked.append(WantTips(self._request((_TIPS + feed,), now_ms, Tips), feed, after))
+                asked.append(WantTips(self._open_requests.open((_TIPS + feed,), now_ms, Tips), feed, after))
                 self._names.ask(feed)
         return asked, wake_ms
 
@@ -301,13 +310,13 @@ class Requester:
                 wake_ms = min(wake_ms, until)
                 continue
             cids.append(cid)
-            if len(cids) == _CIDS_AT_ONCE:
-                asked.append(WantBlobs(self._request(tuple(cids), now_ms, Blobs), tuple(cids)))
+            if len(cids) == self._cids_count:
+                asked.append(WantBlobs(self._open_requests.open(tuple(cids), now_ms, Blobs), tuple(cids)))
                 cids = []
-                if len(self._requests) == REQUESTS_MAX:
+                if len(self._open_requests) == REQUESTS_MAX - 1:
                     return asked, wake_ms
         if cids:
-            asked.append(WantBlobs(self._request(tuple(cids), now_ms, Blobs), tuple(cids)))
+            asked.append(WantBlobs(self._open_requests.open(tuple(cids), now_ms, Blobs), tuple(cids)))
         return asked, wake_ms
 
     def _forget_blobs(self) -> None:
@@ -315,15 +324,6 @@ class Requester:
         self._seeking = False
         self._without.clear()
         self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
-
-    def _request(self, keys: tuple[bytes, ...], now_ms: int, answer: type[Answer] = Ranges) -> int:
-        self._last += 1
-        until_ms = now_ms + self._timeout.timeout_ms
-        self._requests[self._last] = _Request(keys, now_ms, until_ms, answer)
-        for key in keys:
-            self._asked.add(key)
-            self._replica.in_flight.claim(key, self, until_ms)
-        return self._last
 
     # -- answers
 
@@ -339,27 +339,64 @@ class Requester:
             self._take_blobs(answer, now_ms)
 
     def _take_ranges(self, answer: Ranges, now_ms: int) -> None:
-        """Take the ranges of an answer."""
-        asked = self._answered(answer, now_ms)
+        """Take a part of an answer with ranges."""
+        late = answer.request not in self._open_requests
+        request = self._open_requests.take_part(answer, answer.size, now_ms)
         came = [spans.decode(data) for data in answer.spans]
         feeds = [span.feed for span in came]
         if len(set(feeds)) != len(feeds):
             raise BadEncoding("an answer with two ranges of one feed")
         for feed in (*feeds, *(feed for feed, _ in answer.lacks)):
-            if feed not in (self.theirs if asked is None else asked):
+            if feed not in (self.theirs if request is None else request.keys):
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which was not requested")
+        if request is None and not late:  # a part before it is lost, or late: it would not link up
+            return
         for evidence in answer.forks:
-            self._take_fork(evidence)
+            feed = self._take_fork(evidence)
+            if request is not None and feed in request.keys:
+                request.keys[feed] = True
         ends = {span.feed: span.end for span in came}
         for feed, (outcome, added) in self._replica.take_ranges(came, self._gate.device).items():
             self.taken += added
+            if request is None:
+                if outcome is RangeOutcome.TAKEN:
+                    self._back.pop(feed, None)
+                continue
+            request.keys[feed] = True
+            if feed in request.freed and outcome is not RangeOutcome.TAKEN:
+                continue  # it was under way when it became unwanted
             self._settle(feed, outcome, added, ends[feed], now_ms)
+            if answer.last:
+                continue
+            if outcome is not RangeOutcome.TAKEN:
+                self._open_requests.free(answer.request, request, feed, unwanted=True)
+            elif feed not in self.theirs or self._replica.holdings.length(feed) >= self.theirs[feed].length:
+                self._open_requests.free(answer.request, request, feed)
+        if request is None:
+            return
         for feed, _ in answer.lacks:
-            if asked is not None:
-                self._set_aside(feed)
-        if asked is not None and not (came or answer.lacks or answer.forks):
-            for feed in asked:
-                self._rest[feed] = now_ms + self._timeout.timeout_ms
+            request.keys[feed] = True
+            self._set_aside(feed)
+        for feed in [feed for feed, some in request.keys.items() if not some] if answer.last else ():
+            self._rest[feed] = now_ms + self._timeout.timeout_ms
+
+    def take_pushed(self, holdings: Sequence[Holding], pushed: Sequence[bytes]) -> None:
+        """Take blocks that came with an announcement. What does not fit is requested as usual."""
+        announced = {held.feed: held for held in holdings}
+        came = [spans.decode(data) for data in pushed]
+        if len({span.feed for span in came}) != len(came):
+            raise BadEncoding("an announcement with two ranges of one feed")
+        for span in came:
+            if span.feed not in announced or span.end > announced[span.feed].length:
+                raise BadEncoding(f"an announcement with blocks of feed {span.feed.hex()[:8]}, which it does not name")
+        fit = [span for span in came if self._gate.takes_feed(announced[span.feed])]
+        for feed, (outcome, added) in self._replica.take_ranges(fit, self._gate.device).items():
+            self.taken += added
+            self._replica.strangers.pop(feed, None)
+            if outcome is RangeOutcome.TAKEN:
+                self._back.pop(feed, None)
+            elif outcome is RangeOutcome.KNOWN and feed not in self._open_requests.asked:
+                self._enough[feed] = None
 
     def _settle(self, feed: bytes, outcome: RangeOutcome, added: int, end: int, now_ms: int) -> None:
         if outcome is RangeOutcome.TAKEN:
@@ -381,19 +418,20 @@ class Requester:
         if not added:
             self._rest[feed] = now_ms + (0 if outcome is RangeOutcome.BRANCH else self._timeout.timeout_ms)
 
-    def _take_fork(self, evidence: bytes) -> None:
+    def _take_fork(self, evidence: bytes) -> bytes:
         feed, new = self._replica.take_fork(evidence, self._gate.device)
         self.taken += new
         theirs, mine = self.theirs.get(feed), self._replica.holdings.get(feed)
         if theirs is not None and theirs.fork is not None and mine is not None:
             self._tried[feed] = theirs.fork, mine.length
+        return feed
 
     def _take_branch(self, answer: Branch, now_ms: int) -> None:
         """Take the spans that lead to a wanted block."""
-        asked = self._answered(answer, now_ms)
+        asked = self._open_requests.take_part(answer, 0, now_ms)
         if asked is None:
             return
-        (key,) = asked
+        (key,) = asked.keys
         told = self._names.pop(key)
         block, added = self._replica.branches.get(key) or told, 0
         if block is not None and answer.spans:
@@ -412,47 +450,32 @@ class Requester:
 
     def _take_tips(self, answer: Tips, now_ms: int) -> None:
         """Take the last blocks of branches that the peer holds of a feed."""
-        asked = self._answered(answer, now_ms)
+        asked = self._open_requests.take_part(answer, 0, now_ms)
         if asked is not None:
-            self._names.take(asked[0].removeprefix(_TIPS), answer)
+            (key,) = asked.keys
+            self._names.take(key.removeprefix(_TIPS), answer)
 
     def _take_blobs(self, answer: Blobs, now_ms: int) -> None:
-        """Take the blobs of an answer, and note the ones that the peer does not have."""
-        asked = self._answered(answer, now_ms)
+        """Take the blobs of a part of an answer, and note the ones that the peer does not have."""
+        request = self._open_requests.take_part(answer, sum(len(data) for _, data in answer.blobs), now_ms)
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
-            if asked is not None and cid not in asked:
+            if request is not None and cid not in request.keys:
                 raise BadEncoding(f"an answer with blob {cid}, which was not requested")
-        taken = self._replica.take_blobs(answer.blobs)
-        self.taken_blobs += taken
-        if asked is None:
+        self.taken_blobs += self._replica.take_blobs(answer.blobs)
+        if request is None:
             return
+        for cid, _ in answer.blobs:
+            request.keys[cid] = True
         for cid in answer.lacks:
             self._without[cid] = None
-        if answer.blobs:
+        if not answer.last:
+            return
+        if any(request.keys.values()):
             self._blobs_late = 0
+            self._cids_count = min(2 * self._cids_count, CIDS_MAX) if all(request.keys.values()) else CIDS_START
         else:
             self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(self._blobs_late, 6))
             self._blobs_late += 1
-
-    def _answered(self, answer: Answer, now_ms: int) -> tuple[bytes, ...] | None:
-        """Close a request and return its feeds or blobs; None if it was answered or timed out before."""
-        number = answer.request
-        if number > self._last:
-            raise BadEncoding(f"an answer to request {number}, which was never made")
-        request = self._requests.get(number)
-        if request is None:
-            return None
-        if not isinstance(answer, request.answer):
-            raise BadEncoding(f"an answer to request {number} that answers another kind of request")
-        del self._requests[number]
-        self._timeout.answered(now_ms - request.asked_ms)
-        self._release(request)
-        return request.keys
-
-    def _release(self, request: _Request) -> None:
-        for key in request.keys:
-            self._asked.discard(key)
-            self._replica.in_flight.release(key, self)
 
 
 def _newer(one: Holding, known: Holding) -> bool:
