@@ -21,6 +21,7 @@ item.unknown item.genesis item.encoding item.change
 access.not-named access.not-theirs access.budget model.refused model.failed
 rights.lost item.hidden
 pipe.closed pipe.lost dial.refused dial.unreachable dial.unknown-host dial.timeout
+door.crowded door.host door.full door.slow door.size door.made-room door.banned
 other
 """
 

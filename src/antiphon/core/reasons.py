@@ -93,6 +93,14 @@ class Reason(StrEnum):
     DIAL_UNKNOWN_HOST = "dial.unknown-host"  # the name has no address
     DIAL_TIMEOUT = "dial.timeout"  # nothing answered in time
 
+    DOOR_CROWDED = "door.crowded"  # too many connections that have not proven a device, or are strangers
+    DOOR_HOST = "door.host"  # too many of them from one address
+    DOOR_FULL = "door.full"  # as many connections as this machine allows
+    DOOR_SLOW = "door.slow"  # it did not prove a device in time, or no party admitted the device in time
+    DOOR_SIZE = "door.size"  # it sent too much before it had proven a device
+    DOOR_MADE_ROOM = "door.made-room"  # a newer connection took its place
+    DOOR_BANNED = "door.banned"  # its address or device broke the protocol recently
+
     OTHER = "other"  # a text without a code
 
 
