@@ -85,6 +85,14 @@ def test_a_recorded_first_message_is_answered_once() -> None:
     assert is_silent(elsewhere)
 
 
+def test_other_first_messages_are_answered() -> None:
+    seen = SeenHandshakes()
+    for number in range(3):
+        end = answer(seen=seen)
+        end.receive(dial(seed=str(number)).outgoing())
+        assert end.outgoing()
+
+
 @pytest.mark.parametrize("off", [CLOCK_OFF_MS_MAX + 1, -CLOCK_OFF_MS_MAX - 1, -NOW_MS])
 def test_a_dialler_whose_clock_is_wrong_hears_nothing(off: int) -> None:
     other, late = answer(), dial(now_ms=NOW_MS + off)
@@ -269,6 +277,13 @@ def test_the_third_message_of_another_handshake_is_refused() -> None:
         victim.receive(recorded)
 
 
+def test_an_answering_end_keeps_no_third_message_that_is_too_large() -> None:
+    one, other = dial(), answer()
+    other.receive(one.outgoing())
+    with pytest.raises(ChannelFault, match="announced"):
+        other.receive((HANDSHAKE_SIZE_MAX + 1).to_bytes(2, "big"))
+
+
 # -- device keys
 
 
@@ -313,6 +328,15 @@ def test_records_come_once_and_in_order(attack: Callable[[Records], Records]) ->
     with pytest.raises(ChannelFault):
         other.receive(second if other_first else first)
     assert not other.is_open
+
+
+def test_an_empty_frame_is_refused_even_from_the_other_end() -> None:
+    """Else 18 bytes would be a frame, and cost more to handle than to send."""
+    one, other = channel()
+    assert one._sending is not None
+    record = one._sending.encrypt(b"")
+    with pytest.raises(ChannelFault, match="without a frame"):
+        other.receive(len(record).to_bytes(2, "big") + record)
 
 
 def test_a_truncated_stream_gives_no_part_of_a_frame() -> None:

@@ -11,7 +11,9 @@ _NAME_SIZE = 16  # of an ephemeral key, which nobody can choose for another dial
 class SeenHandshakes:
     """The ephemeral keys of the first messages that were answered, for as long as their times are taken.
 
-    If there are too many, the earliest are forgotten, and no message of their time is answered any more.
+    Only messages that decrypt are remembered, so only somebody who knows the device key can fill this. If there are
+    too many, the earliest minute is forgotten, and its messages are not answered any more. Those of the present are,
+    for a flood must not shut out diallers whose clocks are right.
     """
 
     __slots__ = ("_buckets", "_count", "_count_max", "_floor_ms")
@@ -27,11 +29,13 @@ class SeenHandshakes:
 
     def add(self, ephemeral: bytes, *, sent_ms: int, now_ms: int) -> bool:
         """True if a message with this key and time may be answered; from now on it may not."""
-        if abs(now_ms - sent_ms) > CLOCK_OFF_MS_MAX:
+        first_ms, last_ms = now_ms - CLOCK_OFF_MS_MAX, now_ms + CLOCK_OFF_MS_MAX
+        if not first_ms <= sent_ms <= last_ms:
             return False
-        while self._buckets and (min(self._buckets) + 1) * _BUCKET_MS < now_ms - CLOCK_OFF_MS_MAX:
-            self._forget(min(self._buckets))
-        if sent_ms < self._floor_ms <= now_ms + CLOCK_OFF_MS_MAX + _BUCKET_MS:  # a later one is of a clock set back
+        for minute in list(self._buckets):
+            if not first_ms <= (minute + 1) * _BUCKET_MS <= last_ms + _BUCKET_MS:
+                self._forget(minute)
+        if sent_ms < self._floor_ms <= last_ms:  # a later floor is of a clock that was set back since
             return False
         bucket = self._buckets.setdefault(sent_ms // _BUCKET_MS, set())
         name = ephemeral[:_NAME_SIZE]
@@ -40,9 +44,10 @@ class SeenHandshakes:
         bucket.add(name)
         self._count += 1
         if self._count > self._count_max:
-            self._forget(min(self._buckets))
+            self._floor_ms = min(self._forget(min(self._buckets)), now_ms)
         return True
 
-    def _forget(self, minute: int) -> None:
+    def _forget(self, minute: int) -> int:
+        """Forget the messages of a minute, and return its end."""
         self._count -= len(self._buckets.pop(minute))
-        self._floor_ms = max(self._floor_ms, (minute + 1) * _BUCKET_MS)
+        return (minute + 1) * _BUCKET_MS
