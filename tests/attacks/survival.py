@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attacks.equivocator import Equivocator, meet, waits, works
-from tests.mesh.replication.wire import admits_of, device_of
+from tests.mesh.replication.wire import admits_of
 from tests.party.bundle.test_export import export, take
 from tests.party.epochs.epoch_acts import member, note
 
-from antiphon.api.sync.sync import Conversation
+from antiphon.api.sync.talk import Talk
 from antiphon.feed.span import Span
 from antiphon.halo.credentials.claims import Role
+from antiphon.mesh.link.party_sessions import PartySessions
 from antiphon.mesh.replication.replica import Replica
 from antiphon.pipeline.plan.party_plan import Planner
+from antiphon.testing.parties import pair_of
 from antiphon.testing.peers import Peer, Peers
 
 HONEST = ("alice", "bob")
@@ -95,7 +97,8 @@ def replica_of(peer: Peer) -> Replica:
 def sync(one: Peer, other: Peer, other_end: Replica | None = None) -> None:
     """Let two peers talk as two stores in one process do, until nothing moves."""
     ends = replica_of(one), other_end or replica_of(other)
-    talk = Conversation(ends[0], device_of(other.name), ends[1], device_of(one.name))
+    pairs = pair_of(f"{one.name}'s device"), pair_of(f"{other.name}'s device")
+    talk = Talk(PartySessions(ends[:1]), pairs[0], PartySessions(ends[1:]), pairs[1])
     while talk.until_quiet():
         for peer, end in zip((one, other), ends, strict=True):
             peer.party.process()

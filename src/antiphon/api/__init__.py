@@ -17,15 +17,17 @@ Start reading at `store.py` (`antiphon.open`), then `party.py`, then `items/hand
     key_text      keys as text with a checksum
     json_file     small JSON files in a store's folder, replaced atomically
     copy_blobs    copies blobs between two stores in one process
+    home_keys     opens or creates the keys of a home, before any other of its files
     backup/       copies of a home that is in use, and homes made of them
     health/       what is wrong with the files of a home, and what to do about it
     items/        handles: `Object`, `List`, `Text`, `Thread`, `File`
     query/        arguments of queries, their results and deltas
     typed/        objects with a schema
+    network/      connections to other devices, and the parties of a store as they see them
     sync/         copies feeds, blobs and views between two stores in one process
 
 In: calls of the application. Out: handles, results and subscriptions. The package imports every layer below it (core,
-feed, halo, model, snapshot, party, query, schema); only the command line and the test kits import it.
+feed, halo, model, snapshot, party, query, schema, mesh); only the command line and the test kits import it.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from antiphon.api.items.list import List
 from antiphon.api.items.object import Object, need_kind
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
+from antiphon.api.network.replicated_party import ReplicatedParty
 from antiphon.api.operator import PartyOperator
 from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
 from antiphon.api.query.arguments import narrow, query_from, record_class
@@ -66,7 +67,7 @@ _KINDS: dict[str, type[Handle]] = {
 }
 
 
-class Party:
+class Party(ReplicatedParty):
     """An open party of a store: its members and its items. `Store.create_party` and `Store.party` return it.
 
     Thread-safe. Reading and writing use local data only, and never wait for a network.
@@ -84,7 +85,7 @@ class Party:
         self.parent_acts_applied = -1  # number of acts of the parent at the last `apply_parent_revocations`
 
     def __repr__(self) -> str:
-        return f"<Party {self.key.short} {self.name!r}>" if self.processor.running else f"<Party {self.key.short}>"
+        return f"<Party {self.key.short}{f' {self.name!r}' if self.processor.running else ''}>"
 
     @property
     def key(self) -> PublicKey:
@@ -257,10 +258,9 @@ class Party:
         return made
 
     def file(self, data: Source = b"", **options: Unpack[FileOptions]) -> File:
-        """Create a file item from bytes, a binary stream, or the path of a file.
+        """Create a file item from bytes, a binary stream, or a path, which also gives its name and media type.
 
-        A path also gives the name and the media type. Options: `name`, `media_type`, `type`, `parent`.
-        """
+        Options: `name`, `media_type`, `type`, `parent`."""
         return new_file(self, data, **options)
 
     @overload
@@ -502,7 +502,7 @@ class Party:
         return self.queries.subscribe(query, parts, callback, values=values)
 
     def neighbours(self, item: Handle, way: Way) -> Results:
-        """Return the items that one way (children, links, …) leads to from an item. Deleted items are left out."""
+        """Return the items that one way (children, links, …) leads to from an item, without deleted ones."""
         start = Query(Fact.ID.is_(item.id), deleted=Deleted.SHOWN)
         return Results(self, start.step(way), self.queries.neighbours(bytes(item.id), way).ids)
 

@@ -33,15 +33,16 @@ from pathlib import Path
 from antiphon.api.backup.backup import BackupReport, OpenHome, copy_home
 from antiphon.api.child_party import add_child_reference
 from antiphon.api.health.feed_checks import Tick as BackupTick
-from antiphon.api.health.home_files import tighten
-from antiphon.api.health.presence import need_feeds, need_keys, need_rest, refuse_backup
-from antiphon.api.health.upgrade import upgrade_home
+from antiphon.api.health.presence import need_rest
 from antiphon.api.held_views import HeldViews, hold_view
+from antiphon.api.home_keys import choose_protection, enter_home
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
 from antiphon.api.items.handle import Handle
 from antiphon.api.key_text import from_any_text
 from antiphon.api.locator import Locator
+from antiphon.api.network.network import Network
+from antiphon.api.network.peers import StorePeer
 from antiphon.api.party import Party
 from antiphon.api.registry import LocalRegistry, Registry, load_model
 from antiphon.core.errors import (
@@ -51,19 +52,18 @@ from antiphon.core.errors import (
     NotAuthorised,
     PartyPaused,
     StoreClosed,
-    StoreError,
     UnknownItem,
     UnknownModel,
     UnknownParty,
 )
-from antiphon.core.home_version import need_version
 from antiphon.core.keys import PublicKey
 from antiphon.core.local_path import local_path
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.halo.keys.identity import Identity, devices, load_identity, new_device, new_identity
-from antiphon.halo.keys.key_file import KeyKind, Protection, encode_label, usable_label
+from antiphon.halo.keys.identity import Identity, devices, load_identity
+from antiphon.halo.keys.key_file import KeyKind, encode_label, usable_label
 from antiphon.halo.keys.key_store import KeyStore
+from antiphon.mesh.transport.address import Address
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
 from antiphon.party.bundle.export import Tick, no_tick
@@ -101,7 +101,9 @@ class Store:
         self.recovery_phrase = recovery_phrase  # of a new identity, else empty: show it once, to be written down
         self.registry = registry  # names of models and view classes
         self.held_views = held_views  # the parties of which the store holds one view alone
+        self.network = Network(self)
         self._parties: dict[bytes, Party] = {}
+        self._held: set[bytes] = set()  # parties that the application has asked for: no network closes them
         self._lock = threading.Lock()
         self._opened = threading.Condition(self._lock)
         self._opening = 0  # number of threads that are opening a party
@@ -149,8 +151,8 @@ class Store:
         if prune and not epochs:
             raise InvalidInput("a store prunes by itself only where it takes part in epochs: leave out epochs=False")
         home = local_path(path)
-        keys, recovery_phrase = _enter(
-            home, name, _protection(passphrase, keyring, unprotected), passphrase, randomness
+        keys, recovery_phrase = enter_home(
+            home, name, choose_protection(passphrase, keyring, unprotected), passphrase, randomness
         )
         device = devices(keys)[0]
         held_views = HeldViews(home / "views.json", home / "items")
@@ -306,6 +308,7 @@ class Store:
         self.manager.delete(party)
         with self._lock:
             self._parties.pop(bytes(party), None)
+            self._held.discard(bytes(party))
 
     def left_parties(self) -> tuple[KnownParty, ...]:
         """List the parties that were left on this device, and can be taken back."""
@@ -355,8 +358,10 @@ class Store:
             return None if party is None else party.name
         return None
 
-    def _party(self, key: bytes) -> Party:
+    def _party(self, key: bytes, *, hold: bool = True) -> Party:
         with self._open_one():
+            if hold:
+                self._held.add(bytes(key))  # before it is opened: see `release`
             known = next((one for one in self.parties() if one.party == key), None)
             if known is None:
                 raise UnknownParty(
@@ -370,6 +375,22 @@ class Store:
                 party = self._keep(Party(self, processor, self.manager.member(key)))
                 party.join()
             return party
+
+    def lend(self, party: bytes) -> Party:
+        """Open a party for the network, which gives it back with `release`."""
+        return self._party(bytes(party), hold=False)
+
+    def is_held(self, party: bytes) -> bool:
+        """True if the application has asked for a party since it was opened."""
+        return bytes(party) in self._held
+
+    def release(self, party: bytes) -> None:
+        """Close a party that was lent, unless the application holds it, or asks for it at this moment."""
+        self.manager.close_party(party, unless=lambda: self.is_held(party))
+        with self._lock:
+            known = self._parties.get(bytes(party))
+            if known is not None and not known.processor.running and not self.is_held(party):
+                del self._parties[bytes(party)]
 
     def _keep(self, party: Party) -> Party:
         """Return one `Party` for all callers: several threads may have created one at the same time."""
@@ -443,6 +464,50 @@ class Store:
         """List the open parties. It takes no lock."""
         return [party for party in list(self._parties.values()) if party.processor.running]
 
+    # -- other devices
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0) -> Address:
+        """Let other devices connect to this one. Return the address to give them; its text is `str(address)`.
+
+        `host` is an address of this machine: by default only programs on it can connect; "0.0.0.0" or "::" are all its
+        addresses, and then others need one of them in place of it. With port 0 the system chooses a free one.
+
+        Whoever connects gets only the parties that the device is a member of. docs/network.md says what others see.
+        """
+        with self._open_one():
+            return self.network.listen(host, port)
+
+    def connect(self, address: Address | str, timeout: float = 10.0) -> bool:
+        """Connect to a device at its address, and keep it connected: if the connection ends, it is dialled again.
+
+        Return True once it is connected. If it is not within `timeout` seconds, return False: it is still dialled, and
+        `peers` says what the difficulty is. `InvalidInput` if the address is not valid, or names no device.
+
+        >>> import antiphon
+        >>> ada, bob = (antiphon.open(name, unprotected=True) for name in ("ada", "bob"))
+        >>> with ada, bob:
+        ...     party = ada.create_party("Household")
+        ...     bob.join(party.invite(bob.me))
+        ...     note = party.text("Hello")
+        ...     connected = bob.connect(ada.listen())
+        ...     held = party.synced(timeout=30)
+        ...     str(bob.party(party.key).item(note.id))
+        'Hello'
+        """
+        return self.network.connect(address, timeout)
+
+    def disconnect(self, who: Address | bytes | str) -> bool:
+        """End the connections to a device, or to all devices of an identity, and dial them no more.
+
+        False if there was nothing to end. The device may still connect to this one, if this one listens.
+        """
+        return self.network.disconnect(who)
+
+    @property
+    def peers(self) -> tuple[StorePeer, ...]:
+        """The devices that are connected, and those that `connect` keeps dialling."""
+        return self.network.peers()
+
     # -- items of any party
 
     def resolve(self, reference: Reference | Locator | str, party: Party | None = None) -> Handle:
@@ -507,6 +572,7 @@ class Store:
             self._opened.wait_for(lambda: not self._opening)
             parties = list(self._parties.values())
             self._parties.clear()
+        self.network.close()
         with contextlib.ExitStack() as last:  # callbacks run in reverse order
             last.callback(self.manager.feeds.close)
             last.callback(self.manager.meta.close)
@@ -519,65 +585,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Protection | None:
-    """The protection that the arguments of `open` choose for a new store; None if they choose none."""
-    if (passphrase is not None) + keyring + unprotected > 1:
-        raise InvalidInput("choose one of passphrase=, keyring=True and unprotected=True, not several")
-    if passphrase is not None:
-        return Protection.PASSPHRASE
-    return Protection.KEYRING if keyring else Protection.UNPROTECTED if unprotected else None
-
-
-def _enter(
-    home: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
-) -> tuple[KeyStore, str]:
-    """Open or create the keys of a home, if no file was lost, and take the permissions of others from its files.
-
-    An older home is upgraded before any of its files is opened.
-    """
-    refuse_backup(home)
-    need_version(home)
-    need_keys(home)
-    if (home / "keys").exists():
-        upgrade_home(home)
-    keys, recovery_phrase = _keys(home / "keys", name, protection, passphrase, randomness)
-    tighten(home)
-    upgrade_home(home)
-    need_feeds(home, keys)
-    return keys, recovery_phrase
-
-
-def _keys(
-    path: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
-) -> tuple[KeyStore, str]:
-    """Open or create the key store, with an identity and a device. Return it with a new identity's recovery phrase."""
-    if path.exists():
-        keys = KeyStore.open(path, passphrase, randomness=randomness)
-        if devices(keys):
-            return keys, ""  # without a device, the creation of the store was interrupted: it is completed below
-    else:
-        encode_label(name)
-        if protection is None:
-            raise InvalidInput(
-                f"{str(path.parent)!r} holds no store yet; to make one, choose how its private keys are kept: "
-                "passphrase='…' encrypts them, keyring=True encrypts them with a key in the system's keyring, and "
-                "unprotected=True leaves them readable for anybody who can read the folder"
-            )
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
-        keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
-    held = keys.keys(KeyKind.IDENTITY)
-    if held:
-        identity = load_identity(keys, held[0].key)
-        recovery_phrase = identity.recovery_phrase()  # nobody has seen it yet
-    else:
-        identity, recovery_phrase = new_identity(keys, name, randomness)
-    new_device(keys, usable_label(f"{name}'s device"), identity.key)
-    return keys, recovery_phrase
 
 
 open = Store.open  # noqa: A001 - exported as `antiphon.open`

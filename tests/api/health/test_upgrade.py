@@ -16,7 +16,7 @@ from tests.budget import budget
 from tests.full_disk import FullDisk
 
 import antiphon
-from antiphon.api import store as opening
+from antiphon.api import home_keys as opening
 from antiphon.api.health import upgrade
 from antiphon.api.health.check import check_home
 from antiphon.api.health.finding import FindingCode
@@ -212,14 +212,14 @@ def test_a_home_that_is_upgraded_by_a_newer_program_meanwhile_is_not_opened(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newer program upgrades after the version was read, and before the lock is taken."""
-    keys = opening._keys
+    keys = opening._open_keys
 
     def meanwhile(*given: Any) -> Any:
         found = keys(*given)
         monkeypatch.setattr(opening, "upgrade_home", lambda _: write_version(home, HOME_VERSION + 1))
         return found
 
-    monkeypatch.setattr(opening, "_keys", meanwhile)
+    monkeypatch.setattr(opening, "_open_keys", meanwhile)
     with pytest.raises(StoreError, match="a newer Antiphon"):
         antiphon.open(home)
 

@@ -96,6 +96,16 @@ class Link:
 
     # -- parties
 
+    def tell(self, party: bytes) -> None:
+        """Tell the other end what is held of a party now: it has changed, and the session is quiet."""
+        if self.is_matched(party):
+            self._digests[party] = None
+
+    def their_digest(self, party: bytes) -> bytes:
+        """Return the last digest of the other end about a party; empty before there was one."""
+        spoken = self._matching.get(party) if self._proven else None
+        return b"" if spoken is None else spoken.their_digest
+
     def judge(self) -> None:
         """Ask again in which parties this end speaks, because control state has changed.
 
@@ -165,6 +175,7 @@ class Link:
             case Digest(stream, digest):
                 spoken = self._matching.stream(stream)
                 if spoken is not None:
+                    spoken.their_digest = digest
                     self._host.matched(self, spoken.party, digest != self._host.digest(spoken.party))
             case Ping(token):
                 self._pong = Pong(token)

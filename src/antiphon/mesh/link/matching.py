@@ -19,6 +19,7 @@ class SpokenParty:
     mine: bytes
     theirs: bytes
     is_matched: bool = False
+    their_digest: bytes = b""  # the last that has come
 
 
 class Matching:

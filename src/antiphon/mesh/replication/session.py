@@ -68,6 +68,16 @@ class Session:
         """True if `outgoing` would return messages."""
         return bool(self._queue or self._replies or self._responder.has_work)
 
+    @property
+    def is_open(self) -> bool:
+        """True if this end speaks: the other device may have something of the party, or this one is a newcomer."""
+        return self._gate.is_open
+
+    @property
+    def is_judging(self) -> bool:
+        """True if the other device has shown credentials that are not judged yet."""
+        return self._gate.judge_ms < NEVER
+
     def seems_to_hold(self, feed: bytes) -> bool:
         """True if the other end has claimed as much of a feed as is held here, so that it is not announced."""
         return self._announcer.knows(feed)

@@ -86,8 +86,8 @@ class PartyManager:
         self.device = device
         self.models = models or ModelFactory.standard()
         self._folder = Path(folder) if folder is not None else None
-        self._clock = clock
-        self._randomness = randomness
+        self.clock = clock
+        self.randomness = randomness
         self._live = live  # process new blocks of each open party in a thread of its own
         # One thread takes part in the epochs of all open parties, and prunes the messages that epochs hold.
         self._worker = EpochWorker(feeds, prune=prune) if epochs else None
@@ -99,6 +99,11 @@ class PartyManager:
         self._items = items
         self._index = index
         self._lock = threading.RLock()
+        self._closed = threading.Condition(self._lock)
+        self._closing: set[bytes] = set()
+        self.listeners: list[
+            Callable[[bytes], None]
+        ] = []  # called with a party that is followed, paused, resumed or left
         self._open: dict[bytes, PartyProcessor] = {}
         self._members: dict[bytes, Membership] = {}
         self._epochs: dict[bytes, Epochs] = {}
@@ -114,14 +119,16 @@ class PartyManager:
             identity,
             self.device,
             parent=None if parent is None else self.member(parent),
-            clock=self._clock,
-            randomness=self._randomness,
+            clock=self.clock,
+            randomness=self.randomness,
         )
         if (checkpoint := self._checkpoint(member.party)) is not None:
             member.attach_checkpoint(checkpoint)
         with self._lock:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
-            return self._run(member)
+            party = self._run(member)
+        self._tell(member.party)
+        return party
 
     def subscribe(
         self, party: bytes, genesis_feed: bytes | None = None, label: str = "", *, again: bool = False
@@ -130,7 +137,13 @@ class PartyManager:
 
         A party that was deleted here is followed only with `again`.
         """
-        return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed, again=again)
+        known = self.meta.subscribe(party, label=label, genesis_feed=genesis_feed, again=again)
+        self._tell(party)
+        return known
+
+    def _tell(self, party: bytes) -> None:
+        for listener in list(self.listeners):
+            listener(bytes(party))
 
     def open(self, party: bytes) -> PartyProcessor:
         """Return the party, running. If its genesis feed is not known, it is searched for among the feeds here."""
@@ -146,7 +159,11 @@ class PartyManager:
         return running
 
     def _start(self, key: PublicKey) -> PartyProcessor:
-        """Open a party that does not run, under the lock."""
+        """Open a party that does not run, under the lock, which is let go while the party is still being closed."""
+        self._closed.wait_for(lambda: key not in self._closing)
+        running = self._open.get(key)
+        if running is not None and (running.running or running.failed):
+            return running  # another thread was quicker
         known = self.meta.find(key)
         if known is None or known.state is SubscriptionState.FORGOTTEN:
             raise InvalidInput(f"party {key.short} is not followed here; subscribe to it first")
@@ -166,14 +183,23 @@ class PartyManager:
             self.device,
             party,
             genesis,
-            clock=self._clock,
-            randomness=self._randomness,
+            clock=self.clock,
+            randomness=self.randomness,
             checkpoint=self._checkpoint(party),
         )
 
     def _checkpoint(self, party: bytes) -> CheckpointFile | None:
         path = self._path(party)
         return None if path is None else CheckpointFile(path.with_suffix(".checkpoint"), party)
+
+    def unopened_member(self, party: bytes) -> Membership | None:
+        """Return the membership in a party by its control feeds alone; None before its genesis is here.
+
+        The party is not opened. The caller drops the membership after use.
+        """
+        known = self.meta.find(party)
+        genesis = None if known is None else known.genesis_feed or find_genesis(self.feeds, party)
+        return None if genesis is None else self._member(PublicKey(party), genesis)
 
     @contextmanager
     def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
@@ -211,8 +237,8 @@ class PartyManager:
             self._authority(self.feeds, member),
             path=self._path(member.party),
             models=self.models,
-            clock=self._clock,
-            randomness=self._randomness,
+            clock=self.clock,
+            randomness=self.randomness,
             open_items=None if self._items is None else partial(self._items, member.party),
             index=self._index,
             blobs=self.blobs,
@@ -252,26 +278,41 @@ class PartyManager:
         running = self._open.get(bytes(party))
         return running is not None and running.running
 
-    def close_party(self, party: bytes) -> None:
-        """Stop a party and free its memory. `open` starts it again."""
+    def close_party(self, party: bytes, unless: Callable[[], bool] = lambda: False) -> None:
+        """Stop a party and free its memory. `open` starts it again.
+
+        `unless` is asked under the lock that `open` takes: if it returns True, the party stays open.
+        """
+        key = bytes(party)
         with self._lock:
-            running = self._open.pop(bytes(party), None)
-            member = self._members.pop(bytes(party), None)
-        self._stop_work(bytes(party))
-        if running is not None:
-            running.close()
-        if member is not None:
-            member.save_checkpoint()
+            if unless():
+                return
+            running = self._open.pop(key, None)
+            member = self._members.pop(key, None)
+            self._closing.add(key)
+        try:
+            self._stop_work(key)
+            if running is not None:
+                running.close()
+            if member is not None:
+                member.save_checkpoint()
+        finally:
+            with self._closed:
+                self._closing.discard(key)
+                self._closed.notify_all()
 
     def pause(self, party: bytes) -> None:
         """Close a party until `resume`, also across restarts."""
         self.meta.pause(party)
         self.close_party(party)
+        self._tell(party)
 
     def resume(self, party: bytes) -> PartyProcessor:
         """Open a paused party again."""
         self.meta.resume(party)
-        return self.open(party)
+        opened = self.open(party)
+        self._tell(party)
+        return opened
 
     def delete(self, party: bytes) -> None:
         """Forget a party: delete its item store, and follow it again only with `again=True`. Its feeds stay."""
@@ -286,6 +327,7 @@ class PartyManager:
             delete_file(path)
         if (checkpoint := self._checkpoint(party)) is not None:
             checkpoint.delete()
+        self._tell(party)
 
     def close(self) -> None:
         """Close all parties, and the blob store if this manager opened it."""

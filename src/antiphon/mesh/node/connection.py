@@ -1,0 +1,165 @@
+"""`Connection`: one pipe to another machine, with the link on it. It lives in the network thread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import AntiphonError, InvalidInput
+from antiphon.mesh.link.limits import BOX_SIZE_MAX
+from antiphon.mesh.link.link import Link
+from antiphon.mesh.node.limits import PIECE_SIZE
+from antiphon.mesh.node.line import Line
+from antiphon.mesh.transport.address import Address
+from antiphon.mesh.transport.limits import BACKLOG_HIGH
+from antiphon.mesh.transport.pipe import Pipe
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
+
+class Connection:
+    """Owns a pipe (`PipeEvents`), and moves bytes between it and a link. `line` is its side for workers, once proven.
+
+    `ended` is called once, with the error if the other end is at fault or gone; `gone` when the pipe is closed.
+    """
+
+    def __init__(
+        self,
+        pipe: Pipe,
+        make_link: Callable[[], Link],
+        now_ms: Callable[[], int],
+        call_at: Callable[[int, Callable[[], None]], TimerHandle],
+        ended: Callable[[Connection, str, AntiphonError | None], None],
+        *,
+        gone: Callable[[Connection], None],
+        address: Address | None = None,
+    ) -> None:
+        self.pipe = pipe
+        self.address = address  # that was dialled
+        self.line: Line | None = None
+        self.began_ms = now_ms()
+        self.since_ms = 0  # when the other device was proven
+        self.bytes_in = self.bytes_out = 0
+        self.rtt_ms: int | None = None
+        self.shown: set[bytes] = set()  # parties about which only what the other device has shown lets this end speak
+        self.parties: set[bytes] = set()  # those that workers were told of
+        self.unmatched: deque[bytes] = deque()
+        self.is_over = False
+        self._now_ms = now_ms
+        self._call_at = call_at
+        self._ended = ended
+        self._gone = gone
+        self._timer: TimerHandle | None = None
+        self._asked_ms = now_ms()  # when this end last sent something of the handshake
+        self._error: AntiphonError | None = None
+        self.link = make_link()
+
+    @property
+    def dialled(self) -> bool:
+        """True if this end dialled."""
+        return self.address is not None
+
+    @property
+    def far_end(self) -> str:
+        """The address that was dialled, or the far end of the pipe."""
+        return str(self.address) if self.address is not None else self.pipe.far_end
+
+    # -- the pipe
+
+    def received(self, data: bytes) -> None:
+        """Take bytes of the other end."""
+        if self.is_over:
+            return
+        self.bytes_in += len(data)
+        now_ms = self._now_ms()
+        was_open = self.link.is_open
+        try:
+            self.link.receive(data, now_ms)
+        except InvalidInput as error:
+            self.end(str(error), error)
+            return
+        if self.link.is_open and not was_open:
+            self.rtt_ms = now_ms - self._asked_ms
+        self.step()
+
+    def writable(self) -> None:
+        """Write on."""
+        self.step()
+
+    def closed(self, why: str) -> None:
+        """Note that the pipe has ended."""
+        self._over(why)
+        self._gone(self)
+
+    # -- the link
+
+    def step(self) -> None:
+        """Write what the link has to send, as far as the pipe takes it, and set the timer."""
+        if self.is_over:
+            return
+        self._write(self.link.outgoing(0))
+        while self.link.is_open and self.link.has_outgoing and self.pipe.backlog < BACKLOG_HIGH:
+            if not self._write(self.link.outgoing(PIECE_SIZE)):
+                break
+        self._tick()
+
+    def _write(self, data: bytes) -> bool:
+        if data:
+            if not self.link.is_open:
+                self._asked_ms = self._now_ms()
+            self.bytes_out += len(data)
+            self.pipe.write(data)
+        return bool(data)
+
+    def _tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            at_ms = self.link.tick(self._now_ms())
+        except AntiphonError as error:  # it is silent
+            self.end(str(error), error)
+            return
+        if not self.is_over:
+            self._timer = self._call_at(at_ms, self.step)
+
+    def end(self, why: str, error: AntiphonError | None = None) -> None:
+        """Close the connection. `error` says what the other end did."""
+        if not self.is_over:
+            self._error = error
+            if error is None:
+                self.pipe.close(why)
+            else:
+                self.pipe.abort(why)
+            self._over(why)
+
+    def _over(self, why: str) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.line is not None:
+            self.line.is_closed = True
+        self._ended(self, why, self._error)
+
+    # -- for workers
+
+    def room(self, party: bytes) -> int:
+        """Return how many bytes of a party can be queued. What a newcomer is answered first fits one box."""
+        return self.link.room(party) or (0 if self.link.is_matched(party) else BOX_SIZE_MAX)
+
+    def deliver(self, party: bytes, messages: list[bytes]) -> int:
+        """Queue messages of a session. Return the room that is left."""
+        room = self.link.send(party, messages)
+        self.step()
+        return room
+
+    def next_unmatched(self) -> bytes | None:
+        """Return a party in which this end speaks, and the other does not, as far as known; None if there is none."""
+        while self.unmatched:
+            party = self.unmatched.popleft()
+            if not self.link.is_matched(party):
+                return party
+        return None
