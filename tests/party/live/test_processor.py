@@ -26,6 +26,7 @@ from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.engine.engine import Engine
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.store.item_store import ItemStore
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import key_pair
 
@@ -45,6 +46,22 @@ def opened(store: FeedStore, name: str = "party", pair: KeyPair | None = None, *
 
 
 # -- life
+
+
+def test_a_party_that_is_built_again_runs_so_that_nobody_opens_it_a_second_time(
+    feeds: FeedStore, tmp_path: Path
+) -> None:
+    seen: list[bool] = []
+
+    def open_items() -> ItemStore:
+        seen.append(party.running if seen else False)
+        return ItemStore(tmp_path / "items.db", key_pair("party").key)
+
+    with opened(feeds, open_items=open_items) as party:
+        note = party.create("antiphon/object")
+        note.edit("set", "a", 1)
+        party.begin_again()
+        assert (seen, party.running, note.value) == ([False, True], True, {"a": 1})
 
 
 def test_a_party_is_paused_and_resumed_where_it_stood(feeds: FeedStore, tmp_path: Path) -> None:

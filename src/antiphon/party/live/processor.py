@@ -104,6 +104,7 @@ class PartyProcessor:
         self.control = UnlistedControl()
         self.why_rebuilt = self.error = ""
         self._rot = Rot()
+        self._rebuilding = False
         self.checks: list[Callable[[Batch], None]] = []  # called before a batch is written; one that raises refuses it
         self.resume()
 
@@ -119,8 +120,8 @@ class PartyProcessor:
 
     @property
     def running(self) -> bool:
-        """True if the party is not paused, closed, deleted or stopped by an error."""
-        return self._engine is not None
+        """True if the party is not paused, closed, deleted or stopped by an error. It runs while it is built again."""
+        return self._engine is not None or self._rebuilding
 
     def resume(self) -> None:
         """Start the engine from the item store, and process new blocks. Does nothing if the party runs."""
@@ -146,7 +147,7 @@ class PartyProcessor:
         try:
             self.process()
         except DamagedItems:
-            if self._depth or not self.running:  # else the items are rebuilt already
+            if self._depth or self._engine is None:  # else the items are rebuilt already
                 raise
 
     def _begin(self, items: Items, lanes: list[LaneState], why: str) -> None:
@@ -311,8 +312,12 @@ class PartyProcessor:
         self._note_rebuilt(self._damaged)
         self._damaged = ""
         if engine is not None:
-            engine.close(clear=True)
-            self.resume()
+            self._rebuilding = True  # else another thread would open the party a second time
+            try:
+                engine.close(clear=True)
+                self.resume()
+            finally:
+                self._rebuilding = False
             if self.listeners.listening:
                 with suppress(MissingBlob):
                     before.update(self.items())
