@@ -1,9 +1,11 @@
-"""Fuzz targets: a channel between two devices, from its handshake to its records."""
+"""Fuzz targets: a channel between two devices.
+
+No fuzzer gets past a message that does not decrypt, so the payload of the third message is encrypted here.
+"""
 
 from __future__ import annotations
 
 from tools.example import BOB_LAPTOP, LAPTOP, NOW_MS, Counting, Example
-from tools.examples_channel import shake_hands
 from tools.target import Target
 
 from antiphon.core.errors import ChannelFault
@@ -19,18 +21,14 @@ from antiphon.mesh.channel.seen_handshakes import SeenHandshakes
 
 def channel_targets(made: dict[str, Example]) -> dict[str, Target]:
     dial, offer, proof = (made[f"channel-{name}"].data for name in ("dial", "offer", "proof"))
-    first, second, third = (made[f"channel-message-{number}"].data for number in (1, 2, 3))
-    record = made["channel-record"].data
+    first, second, record = (made[f"channel-{name}"].data for name in ("message-1", "message-2", "record"))
     return {
         "channel-dial": Target(Dial.decode, Dial.encode, (dial,), canonical=False),
         "channel-offer": Target(Offer.decode, Offer.encode, (offer,), canonical=False),
         "channel-proof": Target(Proof.decode, Proof.encode, (proof,), canonical=False),
         "channel-records": Target(_records, lambda found: b"".join(map(_framed, found)), (first + record + second,)),
         "channel-answering": Target(_answering, None, (first, first[:-1], record + first)),
-        "channel-second": Target(lambda data: _handshake(1, data), None, (second,)),
-        "channel-third": Target(lambda data: _handshake(2, data), None, (third, third + record)),
         "channel-third-sealed": Target(_third_sealed, None, (proof[:41],)),
-        "channel-open": Target(lambda data: shake_hands().answering.receive(data), None, (record,)),
     }
 
 
@@ -55,10 +53,6 @@ def _answering(data: bytes) -> None:
     assert other.receive(data) == []
     assert not other.is_open
     assert not (other.is_silent and other.outgoing())
-
-
-def _handshake(index: int, data: bytes) -> None:
-    shake_hands(lambda number, message: data if number == index else message)
 
 
 def _third_sealed(payload: bytes) -> None:
