@@ -10,6 +10,7 @@ import pytest
 from tests.mesh.replication.wire import Wire
 from tests.party.epochs.epoch_acts import member, note
 
+from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.replication import limits
@@ -135,6 +136,32 @@ def test_a_push_that_is_lost_or_too_large_is_asked_for(peers: Peers) -> None:
     assert peers.all[0].snapshots() == peers.all[1].snapshots()
     assert ledger.asked
     assert not ledger.pushed
+
+
+def test_a_block_that_is_written_during_a_push_goes_with_it(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application writes in another thread than sessions speak in."""
+    del peers.all[2:]
+    wire = Wire(peers)
+    item = note(peers.all[0])
+    wire.run()
+    ledger, replica = Ledger(wire), wire.nodes["alice"].replica
+    read = replica.read_range
+
+    def read_later(feed: bytes, first: int, size: int) -> Span | None:
+        monkeypatch.undo()
+        item.edit("set", "title", "second")
+        return read(feed, first, size)
+
+    monkeypatch.setattr(replica, "read_range", read_later)
+    item.edit("set", "title", "first")
+    replica.refresh()
+    wire.run(wire.now_ms + 6)
+    assert peers.all[1].party.item(item.id).value["title"] == "second"
+    replica.refresh()
+    wire.run()
+    assert peers.all[0].snapshots() == peers.all[1].snapshots()
+    assert ledger.pushed == 1
+    assert not ledger.asked
 
 
 def test_who_holds_the_same_lists_nothing_when_it_reconnects(peers: Peers) -> None:

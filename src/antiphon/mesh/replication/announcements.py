@@ -155,6 +155,7 @@ class Announcer:
             if span is None or span.end < held.length or len(data := span.encode()) > left:
                 continue  # it is requested as usual
             found[feed] = data
+            self._reached[feed] = span.end  # past what is announced, if a block was written in this moment
             left -= len(data)
             if len(found) == RANGES_MAX:
                 break
