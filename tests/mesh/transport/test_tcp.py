@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import random
 import resource
 import socket
 import struct
@@ -14,6 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.budget import FIRST_SEED, budget
+from tests.mesh.proxy import Kind, Proxy, seeded
 from tests.mesh.transport.owners import Ear, TcpSetup, over_tcp
 
 from antiphon.core.errors import InvalidInput
@@ -200,6 +203,7 @@ SEVERAL = (
     ("error", "code", "text"),
     [
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), Reason.DIAL_REFUSED, "does the other store"),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset"), Reason.DIAL_REFUSED, "try again later"),
         (OSError(SEVERAL), Reason.DIAL_REFUSED, "nothing listens on that port"),
         (OSError(errno.ENETUNREACH, "Network is unreachable"), Reason.DIAL_UNREACHABLE, "Network is unreachable"),
         (OSError(errno.EHOSTUNREACH, "No route to host"), Reason.DIAL_UNREACHABLE, "check the address"),
@@ -253,3 +257,23 @@ def test_a_process_without_descriptors_accepts_again_later(setup: TcpSetup, monk
     with call(port):
         setup.run(lambda: bool(ears))
     assert failed >= 3
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + budget(6, 200)))
+def test_a_bad_network_gives_the_beginning_of_what_was_sent_and_an_end(setup: TcpSetup, seed: int) -> None:
+    """Given a network that splits, stalls, truncates and cuts, then each owner has a part from the beginning."""
+    ears, port = serve(setup)
+    there, back = random.Random(seed).randbytes(1 << 20), random.Random(~seed).randbytes(1 << 20)
+    kinds = (Kind.SPLIT, Kind.SPLIT, Kind.STALL, Kind.CUT, Kind.TRUNCATE)
+    with Proxy(port, faults=seeded(seed, every=200_000, kinds=kinds, stall_ms_max=20)) as proxy:
+        setup.transport.dial(Address(DEVICE, proxy.host, proxy.port), setup.own, pytest.fail)
+        setup.run(lambda: len(ears) == 2)
+        near, far = sorted(ears, key=lambda ear: not ear.pipe.far_end.endswith(f":{proxy.port}"))
+        near.pipe.write(there)
+        far.pipe.write(back)
+        setup.run(lambda: bool(near.whys and far.whys) or (far.got, near.got) == (there, back))
+
+    assert there.startswith(far.got)
+    assert back.startswith(near.got)
+    assert len(near.whys) <= 1
+    assert len(far.whys) <= 1

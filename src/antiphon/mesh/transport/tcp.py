@@ -14,6 +14,7 @@ import errno
 import re
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -211,9 +212,10 @@ class TcpPipe(asyncio.BufferedProtocol):
         self._socket = cast(asyncio.Transport, transport)
         self._socket.set_write_buffer_limits(BACKLOG_LOW, BACKLOG_LOW)
         raw = transport.get_extra_info("socket")
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # which asyncio does for dialled ones alone
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_LOW)
+        with suppress(OSError):  # it was lost already, which the loop will see
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # which asyncio does for dialled ones alone
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_LOW)
         if not self.far_end:
             host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
             self.far_end = endpoint(host.removeprefix(_MAPPED) if "." in host else host, port)
@@ -289,6 +291,8 @@ def _why_not_dialled(address: Address, error: OSError) -> str:
     if errno.ECONNREFUSED in numbers:
         text = f"{to} refused: the machine is there, but nothing listens on that port; does the other store listen?"
         return because(Reason.DIAL_REFUSED, text)
+    if errno.ECONNRESET in numbers:
+        return because(Reason.DIAL_REFUSED, f"{to} ended the connection at once: it may have too many; try again later")
     if numbers & set(_NO_ROUTE):
         text = f"no way leads to {to} ({_text_of(error)}): check the address, and the connection to the network"
         return because(Reason.DIAL_UNREACHABLE, text)
