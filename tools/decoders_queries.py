@@ -30,6 +30,7 @@ from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding
 from antiphon.core.home_version import decode_version, encode_version
 from antiphon.core.v1 import query_pb2, value_pb2
+from antiphon.mesh.transport.address import Address
 from antiphon.model.value import read_value, to_proto
 from antiphon.query.codec import protobuf
 from antiphon.query.codec.facts import apart, decode_facts, encode_facts
@@ -149,12 +150,16 @@ def schema_targets(made: dict[str, Example]) -> dict[str, Target]:
 def text_targets(made: dict[str, Example]) -> dict[str, Target]:
     """Check that upper case and surrounding spaces do not change the meaning."""
     key, locator, invitation, names = (made[name].data for name in ("key-text", "locator", "invitation", "registry"))
+    address = made["address"].data
     return {
         "key-text-checked": Target(
             lambda data: from_text(text(data), "a key"), lambda found: to_text(found).encode(), (key,), canonical=False
         ),
         "locator": Target(
             lambda data: Locator.parse(text(data)), lambda found: str(found).encode(), (locator,), canonical=False
+        ),
+        "address": Target(
+            lambda data: Address.parse(text(data)), lambda found: str(found).encode(), (address,), canonical=False
         ),
         "invitation": Target(
             lambda data: Invitation.parse(text(data)), lambda found: str(found).encode(), (invitation,), canonical=False

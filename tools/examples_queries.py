@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
+from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, LAPTOP, NOW_MS, PARTY, Example
 from tools.examples_models import VIEW
 
 from antiphon.api.backup.manifest import (
@@ -32,6 +32,7 @@ from antiphon.core.home_version import decode_version, encode_version
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
+from antiphon.mesh.transport.address import Address
 from antiphon.model.value import Reference, read_value, to_proto
 from antiphon.party.store.item_store import ItemStore
 from antiphon.query.codec import protobuf
@@ -189,6 +190,11 @@ def text_examples() -> dict[str, Example]:
         "locator": Example(str(locator).encode(), lambda data: str(Locator.parse(data.decode())).encode(), text=True),
         "invitation": Example(
             str(invitation).encode(), lambda data: str(Invitation.parse(data.decode())).encode(), text=True
+        ),
+        "address": Example(
+            str(Address(LAPTOP.key, "2001:db8::7", 4242)).encode(),
+            lambda data: str(Address.parse(data.decode())).encode(),
+            text=True,
         ),
         "item-id-view": Example(
             bytes(ItemId.of_view(2, party=PARTY.key, key=VIEW.key)),

@@ -19,6 +19,7 @@ from antiphon.api.registry import LocalRegistry
 from antiphon.api.typed.schema_items import ITEM, SEAL
 from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
+from antiphon.mesh.transport.address import Address
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item_codec import restore
 from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT, ItemStore
@@ -119,6 +120,13 @@ def test_the_locator_is_that_of_the_view_of_the_page() -> None:
     assert (locator.party, locator.key) == (PARTY, view.view.key)
     assert locator.key == pair_of("a view").key
     assert view.id == bytes_of("item-id-view")
+
+
+def test_the_address_of_the_page_has_its_parts_in_their_places() -> None:
+    device, _, place = bytes_of("address").decode().removeprefix("antiphon://").partition("@")
+    address = Address.parse(bytes_of("address").decode())
+    assert bytes.fromhex(device) == pair_of("alice laptop").key == address.device
+    assert place == f"[{address.host}]:{address.port}" == "[2001:db8::7]:4242"
 
 
 def test_the_held_views_of_the_page_can_be_read(tmp_path: Path) -> None:
