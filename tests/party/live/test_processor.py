@@ -52,16 +52,22 @@ def test_a_party_that_is_built_again_runs_so_that_nobody_opens_it_a_second_time(
     feeds: FeedStore, tmp_path: Path
 ) -> None:
     seen: list[bool] = []
+    others: list[Engine] = []
+    other = threading.Thread(target=lambda: others.append(party.engine))
 
     def open_items() -> ItemStore:
-        seen.append(party.running if seen else False)
+        if seen:
+            other.start()
+        seen.append(bool(seen) and party.running)
         return ItemStore(tmp_path / "items.db", key_pair("party").key)
 
     with opened(feeds, open_items=open_items) as party:
         note = party.create("antiphon/object")
         note.edit("set", "a", 1)
         party.begin_again()
-        assert (seen, party.running, note.value) == ([False, True], True, {"a": 1})
+        other.join(PATIENCE_S)
+        assert (seen, others) == ([False, True], [party.engine])
+        assert (party.running, note.value) == (True, {"a": 1})
 
 
 def test_a_party_is_paused_and_resumed_where_it_stood(feeds: FeedStore, tmp_path: Path) -> None:

@@ -113,6 +113,9 @@ class PartyProcessor:
     @property
     def engine(self) -> Engine:
         """The live engine. Raises `PartyPaused` if the party does not run."""
+        if self._rebuilding:
+            with self._lock:
+                pass  # another thread builds it again: wait for that
         if self._engine is None:
             why = f"stopped by an error ({self.error})" if self.failed else "paused, closed or deleted here"
             raise PartyPaused(f"party {self.key.short} is {why}; resume it, or open it again")
