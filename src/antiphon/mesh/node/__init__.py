@@ -7,6 +7,7 @@ node            `Node`: listens, connects, tells who is connected; ends everythi
 network_thread  `NetworkThread`: the thread and event loop in which connections live
 node_links      `NodeLinks`: the connections, one for each device; what their links ask and tell
 connection      `Connection`: a pipe with the link on it
+door            `Door`: which connections have a place, and how much may wait on each
 dialler         `Dialler`: which addresses to dial again, and when
 directory       `PartyDirectory`: which devices may speak about which parties
 line            `Line`: a connection as workers see it: messages to it, and how much may wait

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.mesh.link.limits import BOX_SIZE_MAX
 from antiphon.mesh.link.link import Link
-from antiphon.mesh.node.limits import PIECE_SIZE
+from antiphon.mesh.node.door import Door
+from antiphon.mesh.node.limits import INBOX_SIZE_HIGH, INBOX_SIZE_LOW, PIECE_SIZE
 from antiphon.mesh.node.line import Line
 from antiphon.mesh.transport.address import Address
+from antiphon.mesh.transport.doorkeeper import Guest
 from antiphon.mesh.transport.limits import BACKLOG_HIGH
 from antiphon.mesh.transport.pipe import Pipe
 
@@ -28,15 +30,23 @@ class Connection:
     def __init__(
         self,
         pipe: Pipe,
+        guest: Guest,
+        door: Door,
         make_link: Callable[[], Link],
         now_ms: Callable[[], int],
         call_at: Callable[[int, Callable[[], None]], TimerHandle],
         ended: Callable[[Connection, str, AntiphonError | None], None],
         *,
         gone: Callable[[Connection], None],
+        wake: Callable[[bytes], None],
         address: Address | None = None,
     ) -> None:
         self.pipe = pipe
+        self.guest = guest
+        self._door = door
+        self._incoming, self._outgoing = door.shares(self)
+        self._is_read = True
+        self._waiting = 0
         self.address = address  # that was dialled
         self.line: Line | None = None
         self.began_ms = now_ms()
@@ -51,6 +61,7 @@ class Connection:
         self._call_at = call_at
         self._ended = ended
         self._gone = gone
+        self._wake = wake
         self._timer: TimerHandle | None = None
         self._asked_ms = now_ms()  # when this end last sent something of the handshake
         self._error: AntiphonError | None = None
@@ -75,6 +86,9 @@ class Connection:
         self.bytes_in += len(data)
         now_ms = self._now_ms()
         was_open = self.link.is_open
+        if not was_open and (why := self._door.receive(self.guest, len(data))) is not None:
+            self.end(why, abort=True)
+            return
         try:
             self.link.receive(data, now_ms)
         except InvalidInput as error:
@@ -100,10 +114,40 @@ class Connection:
         if self.is_over:
             return
         self._write(self.link.outgoing(0))
+        self._count()
         while self.link.is_open and self.link.has_outgoing and self.pipe.backlog < BACKLOG_HIGH:
             if not self._write(self.link.outgoing(PIECE_SIZE)):
                 break
+        self._count()
         self._tick()
+
+    def _count(self) -> None:
+        """Count what waits to be sent."""
+        self._outgoing.hold(self.link.waiting_size + self.pipe.backlog, self._now_ms())
+
+    def wait(self, size: int) -> None:
+        """Count what waits for workers. If it is too much, nothing is read."""
+        if self.is_over:
+            return
+        before, self._waiting = self._waiting, size
+        room = self._incoming.hold(size, self._now_ms())
+        if self._is_read and (not room or size > INBOX_SIZE_HIGH):
+            self._is_read = False
+            self.pipe.pause()
+        elif not self._is_read and room and size <= INBOX_SIZE_LOW:
+            self._is_read = True
+            self.pipe.resume()
+        if size < before:
+            self._door.resume()
+
+    def go_on(self) -> None:
+        """Read and send on: others have given back what they held."""
+        if self.is_over:
+            return
+        self.wait(self._waiting)
+        for party in self.parties:
+            if self.line is not None and self.line.set_room(party, self.room(party)):
+                self._wake(party)
 
     def _write(self, data: bytes) -> bool:
         if data:
@@ -124,11 +168,11 @@ class Connection:
         if not self.is_over:
             self._timer = self._call_at(at_ms, self.step)
 
-    def end(self, why: str, error: AntiphonError | None = None) -> None:
-        """Close the connection. `error` says what the other end did."""
+    def end(self, why: str, error: AntiphonError | None = None, *, abort: bool = False) -> None:
+        """Close the connection. `error` says what the other end did; with it, or `abort`, nothing more is sent."""
         if not self.is_over:
             self._error = error
-            if error is None:
+            if error is None and not abort:
                 self.pipe.close(why)
             else:
                 self.pipe.abort(why)
@@ -142,19 +186,22 @@ class Connection:
             self._timer.cancel()
         if self.line is not None:
             self.line.is_closed = True
+        self._incoming.end()
+        self._outgoing.end()
         self._ended(self, why, self._error)
 
     # -- for workers
 
     def room(self, party: bytes) -> int:
         """Return how many bytes of a party can be queued. What a newcomer is answered first fits one box."""
-        return self.link.room(party) or (0 if self.link.is_matched(party) else BOX_SIZE_MAX)
+        room = self.link.room(party) or (0 if self.link.is_matched(party) else BOX_SIZE_MAX)
+        return min(room, self._outgoing.room)
 
     def deliver(self, party: bytes, messages: list[bytes]) -> int:
         """Queue messages of a session. Return the room that is left."""
-        room = self.link.send(party, messages)
+        self.link.send(party, messages)
         self.step()
-        return room
+        return self.room(party)
 
     def next_unmatched(self) -> bytes | None:
         """Return a party in which this end speaks, and the other does not, as far as known; None if there is none."""

@@ -36,6 +36,10 @@ class PartyDirectory:
         """Return the parties that a device is a member of, and those in which this device speaks first."""
         return self._by_device.get(device, set()) | self._seeking
 
+    def admits(self, device: bytes) -> bool:
+        """True if a device is a member of any party here."""
+        return device in self._by_device
+
     def seeks(self, party: bytes) -> bool:
         """True if this device is a newcomer in a party."""
         return party in self._seeking

@@ -21,6 +21,7 @@ DIAL_PAUSE_MS_MAX = 60_000
 DIALLED_MAX = 256  # addresses that are kept connected
 STEADY_MS = 30_000  # a connection that lasted so long was none that failed
 SIMULTANEOUS_MS = 5_000  # two connections that began within this time were dialled by both ends at once
+HOARDERS_MS = 10_000  # from one look for connections that hold too much for too long to the next
 ERRORS_MAX = 256  # devices of which the last error is kept
 PIECE_SIZE = 64 << 10  # bytes that a link gives at once, so that urgent messages are not behind many others
 

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from antiphon.core.errors import AntiphonError
-from antiphon.mesh.node.limits import INBOX_SIZE_HIGH, INBOX_SIZE_LOW
 
 
 class Line:
     """One proven device and the queues to it. Thread-safe.
 
     `call` runs a function in the network thread. A party sends at most as much as there is room for in the queue of its
-    link. What has come and not been worked on is counted: if it is too much, the connection is not read.
+    link. `waits` gets the number of bytes that have come and were not worked on.
     """
 
     def __init__(
@@ -23,7 +22,7 @@ class Line:
         device: bytes,
         call: Callable[[Callable[[], None]], None],
         deliver: Callable[[bytes, Sequence[bytes]], None],
-        read: Callable[[bool], None],
+        waits: Callable[[int], None],
         fault: Callable[[AntiphonError], None],
         hush: Callable[[bytes], None],
         tell: Callable[[bytes], None],
@@ -32,7 +31,7 @@ class Line:
         self.device = bytes(device)
         self._call = call
         self._deliver = deliver
-        self._read = read
+        self._waits = waits
         self._fault = fault
         self._hush = hush
         self._tell = tell
@@ -41,8 +40,8 @@ class Line:
         self._under_way: dict[bytes, int] = defaultdict(int)  # bytes that the network thread has not queued yet
         self._outbox: list[tuple[bytes, Sequence[bytes]]] = []
         self._starved: set[bytes] = set()  # parties that have more to send than there is room for
-        self._waiting = 0
-        self._is_read = True
+        self._waiting = 0  # bytes that have come, and were not worked on
+        self._is_reporting = False
         self.is_closed = False
 
     def __repr__(self) -> str:
@@ -71,10 +70,9 @@ class Line:
         """Note that messages of so many bytes, which have come here, have been worked on."""
         with self._lock:
             self._waiting -= size
-            resume = not self._is_read and self._waiting <= INBOX_SIZE_LOW
-            self._is_read = self._is_read or resume
-        if resume:
-            self._call(lambda: self._read(True))
+            reports, self._is_reporting = not self._is_reporting, True
+        if reports:
+            self._call(self._report)
 
     def blame(self, error: AntiphonError) -> None:
         """End the connection: the other end has broken the protocol."""
@@ -94,10 +92,13 @@ class Line:
         """Count bytes of a message that has come."""
         with self._lock:
             self._waiting += size
-            pause = self._is_read and self._waiting > INBOX_SIZE_HIGH
-            self._is_read = self._is_read and not pause
-        if pause:
-            self._read(False)
+        self._report()
+
+    def _report(self) -> None:
+        with self._lock:
+            self._is_reporting = False
+            waiting = self._waiting
+        self._waits(waiting)
 
     def set_room(self, party: bytes, room: int) -> bool:
         """Take note of the room in the queue of a party. True if the party waits for it."""

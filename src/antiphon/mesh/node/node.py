@@ -91,6 +91,7 @@ class Node:
         static_public(address.device)  # a key that no device can have
 
         def act() -> None:
+            self._links.door.pardon(address.device)
             if bytes(address.device) not in self._links.by_device:
                 self._links.dialler.add(address, self._thread.now_ms())
                 self._links.dial_due()

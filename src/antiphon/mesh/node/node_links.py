@@ -15,12 +15,14 @@ from antiphon.mesh.link.link import Link
 from antiphon.mesh.node.connection import Connection
 from antiphon.mesh.node.dialler import Dialler, Target
 from antiphon.mesh.node.directory import PartyDirectory
+from antiphon.mesh.node.door import Door
 from antiphon.mesh.node.limits import ERRORS_MAX, SIMULTANEOUS_MS, UNMATCHED_MS
 from antiphon.mesh.node.line import Line
 from antiphon.mesh.node.network_thread import NetworkThread
 from antiphon.mesh.node.party_works import PartyWorks
 from antiphon.mesh.node.ports import PartyView
 from antiphon.mesh.transport.address import Address
+from antiphon.mesh.transport.doorkeeper import Guest, Standing
 from antiphon.mesh.transport.pipe import Pipe, PipeEvents, Transport
 
 _LOG = logging.getLogger("antiphon.mesh")
@@ -51,13 +53,13 @@ class NodeLinks:
         self._randomness = randomness
         self._changed = changed
         self.directory = PartyDirectory()
+        self.door = Door(thread, self.directory.admits)
         self.dialler = Dialler(randomness)
         self._dial_timer = thread.call_at(0, lambda: None)
         self._seen = SeenHandshakes()
         self._by_link: dict[Link, Connection] = {}
         self._pipes: set[Connection] = set()  # those whose pipes are not closed yet
         self.no_pipes = threading.Event()
-        self._dialling: set[bytes] = set()
         self.by_device: dict[bytes, Connection] = {}
         self.errors: dict[bytes, str] = {}  # the last one of each device
         self._count = 0
@@ -67,14 +69,15 @@ class NodeLinks:
 
     def accept(self, pipe: Pipe) -> PipeEvents | None:
         """Answer somebody who has dialled."""
-        if self._closing:
+        guest = "the store is being closed" if self._closing else self.door.arrive(pipe.far_end, dialled=False)
+        if isinstance(guest, str):
             return None
 
         def make() -> Link:
             channel = Channel.answer(self._device, self._seen, now_ms=self._clock.now_ms(), randomness=self._randomness)
             return Link(channel, self, randomness=self._randomness, now_ms=self._thread.now_ms())
 
-        return self._add(pipe, make, None)
+        return self._add(pipe, guest, make, None)
 
     def _dial(self, target: Target) -> None:
         """Dial a target. Errors of the device key were raised when it was added."""
@@ -82,14 +85,17 @@ class NodeLinks:
         device = bytes(address.device)
 
         def begun(pipe: Pipe) -> PipeEvents:
-            self._dialling.discard(device)
-            return self._add(pipe, lambda: self._make_dialling(address), address)
+            guest = self.door.arrive(pipe.far_end, dialled=True)
+            place = Guest(pipe.far_end, Standing.GONE, 0) if isinstance(guest, str) else guest
+            made = self._add(pipe, place, lambda: self._make_dialling(address), address)
+            if isinstance(guest, str) or self._closing or self.dialler.get(device) is not target:
+                why = guest if isinstance(guest, str) else "it is not wanted any more"
+                self._thread.loop.call_soon(lambda: made.end(why, abort=True))
+            return made
 
         def failed(why: str) -> None:
-            self._dialling.discard(device)
             self._end_dial(device, why)
 
-        self._dialling.add(device)
         self._transport.dial(address, begun, failed)
 
     def _make_dialling(self, address: Address) -> Link:
@@ -97,10 +103,20 @@ class NodeLinks:
         channel = Channel.dial(self._device, address.device, now_ms=now_ms, randomness=self._randomness)
         return Link(channel, self, randomness=self._randomness, now_ms=self._thread.now_ms())
 
-    def _add(self, pipe: Pipe, make: Callable[[], Link], address: Address | None) -> Connection:
+    def _add(self, pipe: Pipe, guest: Guest, make: Callable[[], Link], address: Address | None) -> Connection:
         made = Connection(
-            pipe, make, self._thread.now_ms, self._thread.call_at, self._ended, address=address, gone=self._gone
+            pipe,
+            guest,
+            self.door,
+            make,
+            self._thread.now_ms,
+            self._thread.call_at,
+            self._ended,
+            gone=self._gone,
+            wake=self._works.wake,
+            address=address,
         )
+        self.door.enter(guest, made)
         self._by_link[made.link] = made
         self._pipes.add(made)
         self._thread.loop.call_soon(made.step)
@@ -140,6 +156,7 @@ class NodeLinks:
     def _ended(self, connection: Connection, why: str, error: AntiphonError | None) -> None:
         """Forget a connection. Its device is dialled again, if it is to be kept connected."""
         self._by_link.pop(connection.link, None)
+        self.door.leave(connection.guest, error)
         line = connection.line
         if error is not None:
             _LOG.warning("mesh.connection_refused: %s: %s", connection.pipe.far_end, error)
@@ -166,11 +183,15 @@ class NodeLinks:
         for view in views:
             self.directory.update(view)
         for connection in list(self.by_device.values()):
-            self._judge(connection)
+            if (why := self.door.judge(connection.guest)) is not None:
+                connection.end(why)
+            else:
+                self._judge(connection)
 
     def _judge(self, connection: Connection) -> None:
+        spoken = [party for party in connection.parties if connection.link.speaks(party)]
         connection.link.judge()
-        gone = [party for party in connection.parties if not connection.link.speaks(party)]
+        gone = [party for party in spoken if not connection.link.speaks(party)]
         if gone and connection.line is not None:
             self._works.leave(connection.line, gone)
             connection.parties.difference_update(gone)
@@ -183,6 +204,7 @@ class NodeLinks:
         """End all connections, and begin none."""
         self._closing = True
         self._dial_timer.cancel()
+        self.door.close()
         for connection in list(self._by_link.values()):
             connection.end("the store is being closed")
         if not self._pipes:
@@ -202,6 +224,9 @@ class NodeLinks:
         if known is not None and not self._replaces(connection, known):
             connection.end("mesh.twice: this device is connected already")
             return
+        if (why := self.door.prove(connection.guest, device)) is not None:
+            connection.end(why, abort=True)
+            return
         connection.since_ms = now_ms = self._thread.now_ms()
         self._count += 1
         connection.line = Line(
@@ -209,13 +234,14 @@ class NodeLinks:
             device,
             self._thread.post,
             lambda party, messages: self._deliver(connection, party, messages),
-            lambda reads: connection.pipe.resume() if reads else connection.pipe.pause(),
+            connection.wait,
             lambda error: self._blame(connection, error),
             lambda party: self._hush(connection, party),
             lambda party: self._tell(connection, party),
         )
         self.by_device[device] = connection
         self.dialler.connected(device, now_ms)
+        self.errors.pop(device, None)
         if known is not None:
             known.end("mesh.twice: another connection with this device takes its place")
         self._changed()

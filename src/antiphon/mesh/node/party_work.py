@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from antiphon.core.errors import AntiphonError, InvalidInput, RefusedBlocks, StoreClosed
 from antiphon.mesh.node.limits import ANSWERED_MS, IDLE_MS, RETRY_MS, TELL_MS, TURN_SIZE
@@ -23,11 +24,14 @@ _LOG = logging.getLogger("antiphon.mesh")
 class PartyWork:
     """One party of a node."""
 
-    def __init__(self, party: bytes, host: PartyHost, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, party: bytes, host: PartyHost, now_ms: Callable[[], int], shown: Callable[[Line], bytes | None]
+    ) -> None:
         self.party = party
         self.error = ""  # why the party could not be worked on
         self._host = host
         self._now_ms = now_ms
+        self._shown = shown  # what a device has shown before
         self._lock = threading.Lock()
         self._inbox: dict[Line, deque[bytes]] = {}
         self._meeting: set[Line] = set()  # sessions to begin
@@ -151,8 +155,11 @@ class PartyWork:
 
     def _begin(self, line: Line, now_ms: int) -> None:
         if line not in self._sessions and not line.is_closed and self._end is not None:
-            self._sessions[line] = Session(self._end.replica, line.device)
+            session = self._sessions[line] = Session(self._end.replica, line.device)
             self._began_ms[line] = now_ms
+            if (shown := self._shown(line)) is not None:
+                with suppress(InvalidInput):  # what cannot be read has been answered by silence before
+                    session.receive(shown, now_ms)
 
     def _receive(self, messages: list[tuple[Line, bytes]], now_ms: int) -> bool:
         """Let the sessions take messages. True if any brought something new."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable
+from functools import partial
 from typing import Final
 
 from antiphon.core.errors import StoreClosed
@@ -135,8 +136,13 @@ class PartyWorks:
     def _work(self, party: bytes) -> PartyWork:
         work = self._works.get(party)
         if work is None:
-            work = self._works[party] = PartyWork(party, self._host, self._now_ms)
+            work = self._works[party] = PartyWork(party, self._host, self._now_ms, partial(self._shown_by, party))
         return work
+
+    def _shown_by(self, party: bytes, line: Line) -> bytes | None:
+        """Return what a device has shown about a party, if anything."""
+        with self._lock:
+            return self._shown.get(line, {}).get(party)
 
     def digest(self, party: bytes) -> bytes:
         """Return the digest of what is held of a party."""
