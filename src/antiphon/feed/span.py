@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -247,21 +248,28 @@ class Span:
 
     def joined(self, after: Span) -> Span:
         """Join this span and the span that follows it, under the latter's head."""
-        assert after.first == self.end
-        states = b""
-        if self.states or after.states:
-            states = (self.states or bytes(self.count)) + (after.states or bytes(after.count))
+        return Span.joined_all((self, after))
+
+    @staticmethod
+    def joined_all(parts: Sequence[Span]) -> Span:
+        """Join spans that follow each other, under the last head. Hashes are kept if all parts have them."""
+        first, last = parts[0], parts[-1]
+        if first is last:
+            return first
+        assert all(after.first == one.end for one, after in pairwise(parts))
+        states = any(part.states for part in parts)
+        hashed = all(part.hashes for part in parts)
         return Span(
-            party=self.party,
-            feed=self.feed,
-            first=self.first,
-            previous=self.previous,
-            signature=after.signature,
-            headers=self.headers + after.headers,
-            advance=self.advance + after.advance,
-            bodies=self.bodies + after.bodies,
-            hashes=self.hashes + after.hashes,
-            states=states,
+            party=first.party,
+            feed=first.feed,
+            first=first.first,
+            previous=first.previous,
+            signature=last.signature,
+            headers=b"".join([part.headers for part in parts]),
+            advance=b"".join([part.advance for part in parts]),
+            bodies=b"".join([part.bodies for part in parts]),
+            hashes=b"".join([part.hashes for part in parts]) if hashed else b"",
+            states=b"".join([part.states or bytes(part.count) for part in parts]) if states else b"",
         )
 
     def with_bodies(self, bodies: list[bytes | None], states: bytes) -> Span:

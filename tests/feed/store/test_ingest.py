@@ -193,6 +193,23 @@ def test_a_feed_may_begin_at_a_final_cut(store: FeedStore, writer: SpanWriter, a
     assert store.verify(alice.key) == Bounds(5, 10, None)
 
 
+def test_feeds_of_which_nothing_is_here_begin_at_a_final_cut(
+    store: FeedStore, writer: SpanWriter, alice: KeyPair, bob: KeyPair, party: PublicKey
+) -> None:
+    held = SpanWriter(bob, party)
+    store.ingest(held.write(2))
+    last, after = writer.write(5).block(4), writer.write(3)
+    bases = {bytes(alice.key): Base(4, last.hash, last.lamport), bytes(bob.key): Base(0, b"x" * 32, 1)}
+
+    assert store.begin(party, bases) == 1
+    assert store.begin(party, bases) == 0
+
+    assert store.bounds(alice.key) == Bounds(5, 5, None)
+    assert store.bounds(bob.key) == Bounds(0, 2, None), "what is held stays"
+    assert store.ingest(after).added == 3
+    assert store.verify(alice.key) == Bounds(5, 8, None)
+
+
 def test_a_base_must_be_the_block_before(store: FeedStore, writer: SpanWriter) -> None:
     last, after = writer.write(5).block(4), writer.write(3)
 

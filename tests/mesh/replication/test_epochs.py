@@ -10,10 +10,13 @@ import pytest
 from tests.mesh.replication.wire import Weather, Wire
 from tests.party.epochs.epoch_acts import epoch, held, member, note, same
 
+from antiphon.core.cid import RAW, Cid
 from antiphon.feed.block import BodyState
 from antiphon.halo.credentials.claims import Position, Role
 from antiphon.mesh.replication.codec import decode
+from antiphon.mesh.replication.digest import holdings_digest
 from antiphon.mesh.replication.message import Blobs, WantBlobs
+from antiphon.snapshot.walk import links
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -67,7 +70,9 @@ def test_a_feed_passes_on_with_a_body_that_was_erased_before_it_came(peers: Peer
     alice.store.erase(stamp.feed, stamp.seq)
     item.edit("set", "more", 1)
     peers.all.append(bob)
-    Wire(peers).run()
+    wire = Wire(peers)
+    wire.nodes["bob"].replica.joining.give_up()
+    wire.run()
     assert bob.store.block(stamp.feed, stamp.seq).state is BodyState.LEFT_OUT
     carol = peers.add("carol", None)
     member(alice).admit(carol.key, [Role.READER])
@@ -168,3 +173,90 @@ def test_epochs_and_blobs_come_through_a_bad_network(peers: Peers) -> None:
 
     same(alice, bob)
     assert wire.blobs > 0
+
+
+def sizes(peer: Peer) -> tuple[int, int, int]:
+    """Bytes of the last snapshot, of the data feeds behind its cut, and of the control feeds."""
+    base = peer.epochs.base
+    assert base is not None
+    cids = {Cid(base.cid)}
+    unread = [Cid(base.cid)]
+    while unread:
+        cid = unread.pop()
+        found = set() if cid.codec == RAW else set(links(cid, peer.blobs, part=cid != base.cid)) - cids
+        cids |= found
+        unread += found
+    blobs = sum(len(peer.blobs.get(cid)) for cid in cids)
+    tail = control = 0
+    for record in peer.store.feeds(peer.party.key):
+        cut = base.feeds.get(record.feed)
+        data = [span.encode() for span in peer.store.spans(record.feed, cut.length if cut is not None else 0)]
+        if cut is None:
+            control += sum(map(len, data))
+        else:
+            tail += sum(map(len, data))
+    return blobs, tail, control
+
+
+def test_a_joiner_takes_snapshot_tail_and_control_feeds_and_no_history(peers: Peers) -> None:
+    """The other peers have pruned nothing."""
+    alice, bob = peers.all
+    item = note(alice, "before")
+    for number in range(600):
+        item.edit("set", "title", f"a title that is written again and again: {number} " + "x" * 400)
+    note(bob, "of Bob, who writes no more")
+    for number in range(100):
+        note(alice, f"{number}: a note that stays as it is")
+    epoch(peers)
+    item.edit("set", "title", "in the tail")
+    carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
+    peers.all.remove(bob)
+    wire = Wire(peers)
+    wire.run(20_000)  # newcomers show their proof again each minute
+
+    assert carol.snapshots() == alice.snapshots()
+    same(alice, carol)
+    assert wire.bytes < 1.2 * sum(sizes(alice)), (wire.bytes, sizes(alice))
+    assert holdings_digest(carol.store, carol.party.key) == holdings_digest(alice.store, alice.party.key)
+    peers.all[:] = [bob, carol]
+    note(carol if carol.member is not None and carol.member.control is not None else bob, "later")
+    Wire(peers).run()
+    assert bob.snapshots() == carol.snapshots()
+
+
+def test_a_joiner_that_nobody_gives_the_snapshot_takes_the_history(peers: Peers) -> None:
+    alice, _ = peers.all
+    note(alice, "old")
+    epoch(peers)
+    note(alice, "new")
+    peers.sync()
+    carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
+    wire = Wire(peers, [("alice", "carol")])
+    wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Blobs)
+    wire.run(600_000)
+    assert carol.snapshots() == alice.snapshots()
+    assert carol.epochs.number == alice.epochs.number, "computed"
+
+
+def test_the_snapshot_of_an_earlier_epoch_is_given_by_its_number(peers: Peers) -> None:
+    alice, _ = peers.all
+    note(alice, "one")
+    epoch(peers)
+    note(alice, "two")
+    epoch(peers)
+    peers.settle()
+    carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
+    wire = Wire(peers, [("alice", "carol")])
+    wire.run()
+    first = Cid(carol.epochs.chain().final[0].snapshot)
+    assert carol.epochs.number == 2
+    assert not carol.blobs.has(first)
+    wire.nodes["carol"].replica.want_snapshot(1)
+    wire.run()
+    earlier = carol.epochs.snapshot(1)
+    assert earlier.number == 1
+    assert not earlier.missing()
+    assert earlier.cid == alice.epochs.snapshot(1).cid

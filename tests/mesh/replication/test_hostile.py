@@ -292,6 +292,52 @@ def test_requests_that_pile_up_are_forgotten_and_read_nothing(
     assert sum(map(len, liar.session.outgoing())) < limits.OUTGOING_SIZE + limits.MESSAGE_SIZE_MAX
 
 
+def test_parts_that_come_together_are_stored_in_one_commit(liar: Liar, alice: Peer) -> None:
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key, 9)
+    assert want is not None
+    parts = [Ranges(want.request, (writer.write(3).encode(),), part=at, last=at == 2) for at in range(3)]
+    messages = [encode(Message(b"", b"the liar", liar.theirs, 0, part)) for part in parts]
+    before = alice.store.commits
+    liar.session.receive_all(messages, 0)
+    assert alice.store.commits == before + 1
+    assert alice.lengths()[bytes(writer.pair.key)] == liar.session.taken == 9
+    assert len([*alice.store.spans(writer.pair.key)]) == 1, "joined under the last head"
+
+
+def test_what_came_before_a_message_that_is_refused_is_kept(liar: Liar, alice: Peer) -> None:
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key, 3)
+    assert want is not None
+    part = Ranges(want.request, (writer.write(3).encode(),))
+    with pytest.raises(BadEncoding):
+        liar.session.receive_all([encode(Message(b"", b"the liar", liar.theirs, 0, part)), b"rubbish"], 0)
+    assert alice.lengths()[bytes(writer.pair.key)] == 3
+
+
+def test_blocks_that_are_pushed_must_be_announced_and_verify(liar: Liar, alice: Peer) -> None:
+    writer, other = feed_of(alice), feed_of(alice, "another")
+    span = writer.write(2)
+    held = Holding(writer.pair.key, 0, 2, span.hash_at(1))
+    with pytest.raises(BadEncoding, match="does not name"):
+        liar.say(Announcement(0, 1, (held,), (other.write().encode(),)))
+    with pytest.raises(BadEncoding, match="two ranges"):
+        liar.say(Announcement(0, 1, (held,), (span.encode(), span.encode())))
+    with pytest.raises(RefusedBlocks):
+        liar.say(Announcement(0, 1, (held,), (replace(span, signature=bytes(64)).encode(),)))
+    with pytest.raises(TooLarge):
+        liar.say(Announcement(0, 1, (held,), (bytes(limits.PUSH_SIZE_MAX + 1),)))
+    assert bytes(writer.pair.key) not in alice.lengths()
+
+
+def test_pushed_blocks_of_strangers_are_not_taken(liar: Liar, alice: Peer) -> None:
+    pair = KeyPair.from_seed(sha256(b"a stranger").digest())
+    span = SpanWriter(pair, alice.party.key).write(2)
+    liar.say(Announcement(0, 1, (Holding(pair.key, 0, 2, span.hash_at(1)),), (span.encode(),)))
+    assert bytes(pair.key) not in alice.lengths()
+    assert not alice.store.quarantine().refusals
+
+
 def test_what_leaves_at_once_keeps_to_a_budget(alice: Peer, liar: Liar) -> None:
     text = alice.party.create("antiphon/text")
     for _ in range(30):

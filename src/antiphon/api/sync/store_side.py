@@ -61,6 +61,10 @@ class StoreSide:
         admits = ParentAdmits(child.admits)
         self.host.follow(ControlReplica(self.store.manager.feeds, parent, admits, randomness=self._randomness))
 
+    def take_history(self) -> bool:
+        """Wait no longer for snapshots of epochs, which the other store does not have. True if a party has waited."""
+        return sum(end.replica.joining.give_up() for end in self.ends.values()) > 0
+
     def work(self) -> bool:
         """Process what has come in all parties. True if that made progress: the other may want what was written."""
         moved = False

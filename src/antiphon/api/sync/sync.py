@@ -71,6 +71,9 @@ class _Meeting:
         progress += sum([side.work() for side in self._sides])
         progress += talk.until_quiet(len(shared))
         progress += sum([side.work() for side in self._sides])
+        if not progress and sum(side.take_history() for side in self._sides):
+            progress += talk.until_quiet(len(shared))
+            progress += sum([side.work() for side in self._sides])
         for party in shared:
             progress += self._fetch_views(party)
         self.blocks, talk.blocks = self.blocks + talk.blocks, 0

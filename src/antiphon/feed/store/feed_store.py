@@ -265,6 +265,17 @@ class FeedStore(FeedReader):
             )
         return self._change(lambda tables: receiving.prune(tables, tables.record(feed), before)).bounds  # type: ignore[no-any-return]
 
+    def begin(self, party: bytes, bases: Mapping[bytes, Base]) -> int:
+        """Let feeds of which nothing is here begin behind their last block inside a final epoch. Return how many."""
+
+        def change(tables: Tables) -> int:
+            return sum(receiving.begin(tables, bytes(party), feed, base) for feed, base in bases.items())
+
+        with self._env.read() as tables:
+            if all(tables.find(feed) is not None for feed in bases):
+                return 0
+        return self._change(change)  # type: ignore[no-any-return]
+
     def change_branch(self, feed: bytes, base: Base, proof: HeadProof) -> bool:
         """Let a feed begin behind the block that a final epoch holds, which is on another branch than the held blocks.
 

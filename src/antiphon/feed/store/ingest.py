@@ -412,6 +412,18 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
     return _part(tables, span, now_ms) or done
 
 
+def begin(tables: Tables, party: bytes, feed: bytes, base: Base) -> bool:
+    """Let a feed begin behind its last block inside an epoch, as if the blocks before had been pruned.
+
+    False if anything of it is here.
+    """
+    if tables.find(feed) is not None:
+        return False
+    begun = FeedRecord(feed=feed, party=party, start=base.seq + 1, start_hash=base.hash, start_lamport=base.lamport)
+    tables.put_record(replace(begun, length=begun.start, hash=base.hash, lamport=base.lamport))
+    return True
+
+
 def rejoin(tables: Tables, record: FeedRecord, now_ms: int) -> int:
     """Append the blocks that follow a feed's last one and were kept aside (`damage`). Return how many."""
     added = 0

@@ -123,13 +123,16 @@ class FeedReader:
         """Yield the blocks that `read` yields as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
         return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
-    def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
+    def spans(
+        self, feed: bytes, start: int | None = None, *, bodies: bool = True, size: int = _READ_SIZE
+    ) -> Iterator[Span]:
         """Yield all blocks from `start` on as spans under signed heads, to send to a peer. Synced first.
 
+        About `size` bytes are read at a time.
         Only here and in `trail` is anything of an ignored feed present: the small geneses that others may need.
         """
         synced = 0
-        for span in self._stored(feed, start, None, valid=False, ignored=True):
+        for span in self._stored(feed, start, None, valid=False, ignored=True, size=size):
             if span.end > synced:  # at first, and if the feed has grown meanwhile
                 synced = self.record(feed).length
                 self._flush_for_others()
@@ -351,9 +354,16 @@ class FeedReader:
             yield span, max(0, low - span.first), min(span.count, high - span.first)
 
     def _stored(
-        self, feed: bytes, start: int | None, stop: int | None, *, valid: bool, ignored: bool = False
+        self,
+        feed: bytes,
+        start: int | None,
+        stop: int | None,
+        *,
+        valid: bool,
+        ignored: bool = False,
+        size: int = _READ_SIZE,
     ) -> Iterator[Span]:
-        """Yield stored spans from `start`, about a MiB per transaction, so that none is open across a yield.
+        """Yield stored spans from `start`, about `size` bytes per transaction, so that none is open across a yield.
 
         Bodies of an ignored feed are left out, but with `ignored`.
         """
@@ -370,7 +380,7 @@ class FeedReader:
                     raise MissingBlocks(
                         f"feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are pruned here; ask a peer"
                     )
-                spans = tables.spans_from(record, at, end, _READ_SIZE)
+                spans = tables.spans_from(record, at, end, size)
             for stored in spans:
                 span = stored.without_bodies() if record.ignored and not ignored else stored
                 yield span if valid else span.tail(max(at, span.first))

@@ -16,6 +16,8 @@ timeouts       `Timeout`: how long to wait for an answer
 replica        `Replica`: a party's stores as all sessions share them; verifies before it takes anything
 wanted_branches  `WantedBranches`: the blocks that waiting blocks refer to, to be requested by their hashes
 name_search    `NameSearch`: looks for acts that name unknown feeds, on branches of forked control feeds
+range_room     `RangeRoom`, `join_ranges`: spans that are joined under one head
+joining        `Joining`: lets a newcomer wait for the last epoch, so that it need not take the history
 digest         `HoldingsDigest`: a hash of all that is held, by which two ends see that neither lacks anything
 holdings       `Holdings`: which blocks of each feed are held here, with versions
 blob_scope     `BlobScope`: the blobs that belong to a party, so that a session gives no others

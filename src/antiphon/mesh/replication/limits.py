@@ -6,6 +6,8 @@ from antiphon.feed.limits import SPAN_SIZE_MAX
 
 MESSAGE_SIZE_MAX = SPAN_SIZE_MAX + (64 << 10)  # a span cannot be cut short of its head, so the largest must fit
 ANSWER_SIZE = 512 << 10  # a part of an answer is filled up to this size; it has at least one range or blob
+GROUP_SIZE = 8 << 20  # of ranges that are stored in one commit, about
+STORED_SIZE = 1 << 20  # of ranges that are joined under one head when they are stored
 TURN_SIZE = 64 << 10  # of one feed in a part of an answer, at least, if others wait for their turn
 PUSH_SIZE_MAX = 512 << 10  # of the blocks that come with an announcement
 WINDOW_START = 1 << 20  # bytes of answers that may be under way to this end, before anything was measured
@@ -31,6 +33,7 @@ TIMEOUT_MAX_MS = 60_000
 RATE_MIN = 4  # bytes a millisecond: a slower answer is not waited for beyond TIMEOUT_MAX_MS
 ACKNOWLEDGE_MS = 200  # an announcement is acknowledged with the next message, or after this time alone
 JUDGE_MS = 1_000  # the credentials that a device shows are judged at most so often
+JOIN_WAIT_MS = 15_000  # a newcomer without news of control feeds or the snapshot takes the history after this time
 BRANCH_WAIT_MS = 2_000  # a block that may come as a part of its feed is not requested by its hash before
 LAZY_MS = 500  # feeds of others are announced after this time to a peer that gets them elsewhere
 NEVER = 1 << 62  # a time that does not come

@@ -24,7 +24,6 @@ from antiphon.feed.chain import link
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import HEADER_SIZE, Entry, Kind
-from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome, branch_part, is_complete
@@ -34,14 +33,17 @@ from antiphon.mesh.replication.blob_scope import BlobScope
 from antiphon.mesh.replication.digest import HoldingsDigest
 from antiphon.mesh.replication.holdings import Holdings
 from antiphon.mesh.replication.in_flight import InFlight
-from antiphon.mesh.replication.limits import ANSWER_SIZE, BRANCH_SPANS_MAX, TIPS_MAX
+from antiphon.mesh.replication.joining import Joining
+from antiphon.mesh.replication.limits import BRANCH_SPANS_MAX, TIPS_MAX
 from antiphon.mesh.replication.message import NONCE_SIZE, Holding, Tip, WantBranch, WantTips
+from antiphon.mesh.replication.range_room import RangeRoom
 from antiphon.mesh.replication.wanted_branches import WantedBlock, WantedBranches
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import Known
 from antiphon.party.epochs.epochs import Disagreement, Epochs
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.live.unopened_party import UnopenedParty
+from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import SnapshotRoot
 
@@ -87,6 +89,7 @@ class Replica:
         self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
         self._keeps = keeps  # a function (kind, item) that is true for the bodies to store; by default all
         self._scope = None if epochs is None else BlobScope(party.blobs)
+        self.joining = Joining(self.holdings, epochs if keeps is None else None)
 
     _erased: Callable[[bytes], Collection[int]]
     _look_for_names: Callable[[], None]
@@ -119,6 +122,7 @@ class Replica:
         self._wanted: dict[Cid, None] = {}
         self._stale = True
         self._sought: tuple[bytes, int, Disagreement | None] | None = None  # the state that the wanted blobs belong to
+        self._earlier: dict[Cid, None] = {}  # snapshots of earlier epochs that are to be fetched
         self._complete = b""  # the last snapshot that is here whole
 
     def refresh(self) -> None:
@@ -138,6 +142,17 @@ class Replica:
             self.base_version += 1
             with suppress(MissingBlob, DamagedBlob, InvalidInput):
                 self._begins = self._epochs.begins() if self._epochs is not None else {}
+            self._begin_feeds()
+
+    def _begin_feeds(self) -> None:
+        """Let the feeds of the epoch of which nothing is here begin at its cut: their history is not requested."""
+        lacking = {
+            feed: base
+            for feed, base in self._begins.items()
+            if self.holdings.record(feed) is None and self.known.knows(feed)
+        }
+        if lacking and self.store.begin(self.key, lacking):
+            self.holdings.look()
 
     def _wanted_blocks(self) -> list[Entry]:
         """Return the blocks that others refer to, and those that final epochs hold on another branch than this peer."""
@@ -162,19 +177,18 @@ class Replica:
         held = self.holdings.get(feed)
         if held is None or not held.start <= first < held.length:
             return None
-        given: Span | None = None
-        try:
-            for span in self.store.spans(feed, first):
+        given: list[Span] = []
+        room = RangeRoom(size)
+        with suppress(MissingBlocks, CorruptBlock):  # pruned meanwhile, or damaged, which local readers report
+            for span in self.store.spans(feed, first, size=max(1, size)):
                 if BodyState.LEFT_OUT in span.states and not self._lacks_for_good(span):
                     break  # a peer that has the bodies serves them
-                if given is not None and not _fit(given, span, size):
+                if not room.take(span):
                     break
-                given = span if given is None else given.joined(span)
-                if given.size >= size:
+                given.append(span)
+                if room.size >= size:
                     break
-        except (MissingBlocks, CorruptBlock):  # pruned meanwhile, or damaged, which local readers report
-            return given
-        return given
+        return Span.joined_all(given) if given else None
 
     def _lacks_for_good(self, span: Span) -> bool:
         """True if all bodies that were left out of a range were erased before the epoch: no peer serves them."""
@@ -463,7 +477,25 @@ class Replica:
         self._stale = False
         return self._wanted
 
+    def want_snapshot(self, number: int) -> None:
+        """Fetch the snapshot of an earlier final epoch, from peers that have kept it. Its CID is in its genesis."""
+        final = () if self._epochs is None else self._epochs.chain().final
+        if not 0 < number <= len(final):
+            raise InvalidInput(f"party {self.key.hex()[:8]} has no final epoch {number}")
+        self._earlier[Cid(final[number - 1].snapshot)] = None
+        self._stale = True
+
     def _look_for(self, epochs: Epochs) -> list[Cid]:
+        found = self._look_for_last(epochs)
+        while not found and self._earlier:
+            root = next(iter(self._earlier))
+            with suppress(InvalidInput):  # it is no snapshot
+                found = list(tree.missing(root, self._party.blobs))
+            if not found:
+                del self._earlier[root]
+        return found
+
+    def _look_for_last(self, epochs: Epochs) -> list[Cid]:
         last = epochs.chain().last
         if last is None or last.snapshot == self._complete:
             return []
@@ -486,6 +518,7 @@ class Replica:
             self.blobs.put_all(fresh.items())
             if self._scope is not None:
                 self._scope.arrived()
+            self.joining.took_blobs(len(fresh))
             for cid in fresh:
                 del self._wanted[cid]
             self._stale = self._stale or not self._wanted
@@ -513,6 +546,7 @@ class ControlReplica(Replica):
         self._whole = False
         self._keeps = None
         self._scope = None
+        self.joining = Joining(self.holdings, None)
 
 
 _OUTCOMES = {
@@ -526,15 +560,6 @@ _OUTCOMES = {
 def _news(done: Ingested) -> int:
     """Return how much of a range is new for processing: the end of a feed counts, too."""
     return max(done.added, int(done.outcome in (Outcome.FORK, Outcome.FAULT)))
-
-
-def _fit(given: Span, span: Span, size: int) -> bool:
-    """True if two ranges may be sent under one head: one signature is as good as many."""
-    return (
-        given.count + span.count <= SPAN_BLOCKS_MAX
-        and len(given.headers) + len(given.advance) + len(span.headers) + len(span.advance) <= SPAN_HEADERS_SIZE_MAX
-        and given.whole_size + span.whole_size <= max(size, ANSWER_SIZE)
-    )
 
 
 def _first_hash(fork: Fork, branch: Branch) -> bytes:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding
 from antiphon.feed import span as spans
+from antiphon.feed.span import Span
 from antiphon.mesh.replication.admits import Access
 from antiphon.mesh.replication.limits import (
     CIDS_MAX,
     CIDS_START,
     FEEDS_MAX,
+    GROUP_SIZE,
     NEVER,
     RANGES_MAX,
     REQUESTS_MAX,
@@ -34,12 +37,22 @@ from antiphon.mesh.replication.message import (
     WantTips,
 )
 from antiphon.mesh.replication.name_search import NameSearch
-from antiphon.mesh.replication.open_requests import OpenRequests
+from antiphon.mesh.replication.open_requests import OpenRequest, OpenRequests
+from antiphon.mesh.replication.range_room import join_ranges
 from antiphon.mesh.replication.replica import RangeOutcome, Replica
 from antiphon.mesh.replication.session_gate import SessionGate
 from antiphon.mesh.replication.timeouts import Timeout
 
+PUSHED, LATE = -1, 0  # no numbers of open requests
 _TIPS = b"tips "  # and a feed: the key of a request for the last blocks of its branches
+
+
+class _Held(NamedTuple):
+    """A range that has come, and is not stored yet."""
+
+    span: Span
+    number: int  # of its request
+    request: OpenRequest | None = None  # if that was open when it came
 
 
 class Requester:
@@ -66,6 +79,7 @@ class Requester:
         self._blobs_late = 0
         self._open_requests = OpenRequests(replica.in_flight, pace)
         self._cids_count = CIDS_START
+        self._held: list[_Held] = []  # ranges to be stored in one commit
         self._enough: dict[bytes, None] = {}  # feeds that came with announcements and were here, to be sent
         self._seen = (0, 0, 0)  # what `_notice` has seen: the versions of the holdings and of the epoch base, the names
         self.taken = self.taken_blobs = 0
@@ -196,7 +210,14 @@ class Requester:
         done: list[bytes] = []
         wake_ms = NEVER
         busy = self._open_requests.range_count >= REQUESTS_MAX - 1
+        data_ms: int | None = None
         for feed in chain(self._urgent, self._open):
+            if feed in self._open:
+                if data_ms is None:
+                    data_ms = self._data_from_ms(now_ms, len(done) < len(self._urgent))
+                if data_ms > now_ms:
+                    wake_ms = min(wake_ms, data_ms)
+                    break
             until = self._busy_until(feed, now_ms)
             if not self._gate.takes_feed(self.theirs[feed]):
                 done.append(feed)
@@ -222,6 +243,10 @@ class Requester:
                 self._open[feed] = self._open.pop(feed)
         number, size = self._open_requests.open_window((*(feed for feed, _ in ranges), *forks), now_ms)
         return Want(number, size, tuple(ranges), tuple(forks)), wake_ms
+
+    def _data_from_ms(self, now_ms: int, lacks_control: bool) -> int:
+        """Return from when on data feeds may be requested: newcomers wait for the last epoch."""
+        return self._replica.joining.until(now_ms, lacks_control, fetches=self._replica.fetches_blobs)
 
     def _busy_until(self, key: bytes, now_ms: int) -> int:
         """Return until when not to request a feed or blob, as it is in flight or the peer was late; 0 if it may be."""
@@ -328,18 +353,20 @@ class Requester:
     # -- answers
 
     def take(self, answer: Answer, now_ms: int) -> None:
-        """Take an answer. What was not requested or does not verify is refused."""
+        """Take an answer. What was not requested or does not verify is refused. Ranges wait for `store`."""
         if isinstance(answer, Ranges):
-            self._take_ranges(answer, now_ms)
-        elif isinstance(answer, Branch):
+            self._hold_ranges(answer, now_ms)
+            return
+        self.store(now_ms)
+        if isinstance(answer, Branch):
             self._take_branch(answer, now_ms)
         elif isinstance(answer, Tips):
             self._take_tips(answer, now_ms)
         else:
             self._take_blobs(answer, now_ms)
 
-    def _take_ranges(self, answer: Ranges, now_ms: int) -> None:
-        """Take a part of an answer with ranges."""
+    def _hold_ranges(self, answer: Ranges, now_ms: int) -> None:
+        """Take a part of an answer with ranges, which are stored with those of other parts."""
         late = answer.request not in self._open_requests
         request = self._open_requests.take_part(answer, answer.size, now_ms)
         came = [spans.decode(data) for data in answer.spans]
@@ -351,37 +378,25 @@ class Requester:
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which was not requested")
         if request is None and not late:  # a part before it is lost, or late: it would not link up
             return
+        self._held += [_Held(span, LATE if request is None else answer.request, request) for span in came]
         for evidence in answer.forks:
             feed = self._take_fork(evidence)
             if request is not None and feed in request.keys:
                 request.keys[feed] = True
-        ends = {span.feed: span.end for span in came}
-        for feed, (outcome, added) in self._replica.take_ranges(came, self._gate.device).items():
-            self.taken += added
-            if request is None:
-                if outcome is RangeOutcome.TAKEN:
-                    self._back.pop(feed, None)
-                continue
-            request.keys[feed] = True
-            if feed in request.freed and outcome is not RangeOutcome.TAKEN:
-                continue  # it was under way when it became unwanted
-            self._settle(feed, outcome, added, ends[feed], now_ms)
-            if answer.last:
-                continue
-            if outcome is not RangeOutcome.TAKEN:
-                self._open_requests.free(answer.request, request, feed, unwanted=True)
-            elif feed not in self.theirs or self._replica.holdings.length(feed) >= self.theirs[feed].length:
-                self._open_requests.free(answer.request, request, feed)
         if request is None:
             return
+        for feed in feeds:
+            request.keys[feed] = True
         for feed, _ in answer.lacks:
             request.keys[feed] = True
             self._set_aside(feed)
         for feed in [feed for feed, some in request.keys.items() if not some] if answer.last else ():
             self._rest[feed] = now_ms + self._timeout.timeout_ms
+        if sum(held.span.size for held in self._held) >= GROUP_SIZE:
+            self.store(now_ms)
 
     def take_pushed(self, holdings: Sequence[Holding], pushed: Sequence[bytes]) -> None:
-        """Take blocks that came with an announcement. What does not fit is requested as usual."""
+        """Take blocks that came with an announcement, at the next `store`. What does not fit is requested as usual."""
         announced = {held.feed: held for held in holdings}
         came = [spans.decode(data) for data in pushed]
         if len({span.feed for span in came}) != len(came):
@@ -389,14 +404,36 @@ class Requester:
         for span in came:
             if span.feed not in announced:  # there may be more blocks than announced: more are written all the time
                 raise BadEncoding(f"an announcement with blocks of feed {span.feed.hex()[:8]}, which it does not name")
-        fit = [span for span in came if self._gate.takes_feed(announced[span.feed])]
-        for feed, (outcome, added) in self._replica.take_ranges(fit, self._gate.device).items():
-            self.taken += added
+        self._held += [_Held(span, PUSHED) for span in came if self._gate.takes_feed(announced[span.feed])]
+
+    def store(self, now_ms: int) -> None:
+        """Store the ranges that have come, in one commit if they link up, and consider what to request then."""
+        if not self._held:
+            return
+        held, self._held = self._held, []
+        last = {one.span.feed: one for one in held}
+        for ranges in join_ranges(one.span for one in held):
+            ends = {span.feed: span.end for span in ranges}
+            for feed, (outcome, added) in self._replica.take_ranges(ranges, self._gate.device).items():
+                self.taken += added
+                self._note_outcome(last[feed], outcome, added, ends[feed], now_ms)
+
+    def _note_outcome(self, held: _Held, outcome: RangeOutcome, added: int, end: int, now_ms: int) -> None:
+        feed, request = held.span.feed, held.request
+        if request is None:
             self._replica.strangers.pop(feed, None)
             if outcome is RangeOutcome.TAKEN:
                 self._back.pop(feed, None)
-            elif outcome is RangeOutcome.KNOWN and feed not in self._open_requests.asked:
+            elif outcome is RangeOutcome.KNOWN and held.number == PUSHED and feed not in self._open_requests.asked:
                 self._enough[feed] = None
+            return
+        if feed in request.freed and outcome is not RangeOutcome.TAKEN:
+            return  # it was under way when it became unwanted
+        self._settle(feed, outcome, added, end, now_ms)
+        if outcome is not RangeOutcome.TAKEN:
+            self._open_requests.free(held.number, request, feed, unwanted=True)
+        elif feed not in self.theirs or self._replica.holdings.length(feed) >= self.theirs[feed].length:
+            self._open_requests.free(held.number, request, feed)
 
     def _settle(self, feed: bytes, outcome: RangeOutcome, added: int, end: int, now_ms: int) -> None:
         if outcome is RangeOutcome.TAKEN:

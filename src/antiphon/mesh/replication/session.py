@@ -6,6 +6,8 @@ lost, arrive twice, late and in any order, even from before a restart of either 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.mesh.replication.admits import Access
 from antiphon.mesh.replication.announcements import Announcer
@@ -90,25 +92,49 @@ class Session:
 
     def receive(self, data: bytes, now_ms: int) -> None:
         """Receive one message. On `InvalidInput` or `RefusedBlocks` the other end is at fault: drop the session."""
+        self.receive_all([data], now_ms)
+
+    def receive_all(self, messages: Iterable[bytes], now_ms: int) -> None:
+        """Receive messages in their order, as `receive` does; the ranges in all of them are stored in one commit."""
+        try:
+            for data in messages:
+                message = self._accept(data, now_ms)
+                if message is not None:
+                    self._announcer.acknowledge(message.heard, now_ms)
+                    self._dispatch(message.body, now_ms)
+        finally:  # what came before a message that is refused is kept
+            try:
+                self._requester.store(now_ms)
+            finally:
+                self._count()
+
+    def _count(self) -> None:
+        self.taken += self._requester.taken
+        self.taken_blobs += self._requester.taken_blobs
+        self._requester.taken = self._requester.taken_blobs = 0
+
+    def _accept(self, data: bytes, now_ms: int) -> Message | None:
+        """Return a message if the other end may speak, and it is one of this session."""
         self._look(now_ms)
         message = self._read(data) if self._gate.is_open else self._read_from_stranger(data)
         if message is not None and isinstance(message.body, Show):
             self._gate.hear(message.body.credentials)
             self._look(now_ms)
         if message is None or not self._gate.is_open:
-            return
+            return None
         step = self._handshake.receive(message.sender, message.receiver)
         if step is HandshakeStep.ANSWER:
             mine, theirs = self._handshake.reply(message.sender)
             self._replies = [Message(self.replica.key, mine, theirs, 0, digest=self._digest())]
         if step is HandshakeStep.FRESH:
+            self._requester.store(now_ms)
+            self._count()
             self._requester.close()
             self._begin()
         if step not in (HandshakeStep.SAME, HandshakeStep.FRESH):
-            return
+            return None
         self._their_digest = message.digest or self._their_digest
-        self._announcer.acknowledge(message.heard, now_ms)
-        self._dispatch(message.body, now_ms)
+        return message
 
     def _read(self, data: bytes) -> Message:
         message = decode(data)
@@ -143,14 +169,6 @@ class Session:
             self._requester.close()
 
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
-        try:
-            self._dispatch_body(body, now_ms)
-        finally:
-            self.taken += self._requester.taken
-            self.taken_blobs += self._requester.taken_blobs
-            self._requester.taken = self._requester.taken_blobs = 0
-
-    def _dispatch_body(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
             self._take_announcement(body, now_ms)
         elif isinstance(body, Request):
