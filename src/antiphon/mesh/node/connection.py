@@ -94,6 +94,8 @@ class Connection:
         except InvalidInput as error:
             self.end(str(error), error)
             return
+        if self.line is not None:
+            self.line.came_ms = now_ms
         if self.link.is_open and not was_open:
             self.rtt_ms = now_ms - self._asked_ms
         self.step()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -164,11 +164,14 @@ class PartyWork:
     def _receive(self, messages: list[tuple[Line, bytes]], now_ms: int) -> bool:
         """Let the sessions take messages. True if any brought something new."""
         came = False
+        of_lines: dict[Line, list[bytes]] = defaultdict(list)  # those of one line are stored in one commit
         for line, message in messages:
+            of_lines[line].append(message)
+        for line, some in of_lines.items():
             session = self._sessions.get(line)
             try:
                 if session is not None:
-                    session.receive(message, now_ms)
+                    session.receive_all(some, now_ms)
                     came = came or bool(session.taken or session.taken_blobs)
                     session.taken = session.taken_blobs = 0
             except (InvalidInput, RefusedBlocks) as error:
@@ -176,12 +179,14 @@ class PartyWork:
                 self._drop(line)
                 line.blame(error)
             finally:
-                line.worked(len(message))
+                line.worked(sum(map(len, some)))
         return came
 
     def _speak(self, now_ms: int) -> int | None:
         """Let the sessions speak, as far as there is room. Return when to do it again; None if nothing is awaited."""
         wake: list[int] = []
+        for line, session in self._sessions.items():
+            session.arriving(line.came_ms)  # of all, before any looks for requests that have timed out
         for line, session in list(self._sessions.items()):
             at_ms = session.tick(now_ms)
             if self._is_vain(line, session, now_ms):
