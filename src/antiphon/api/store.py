@@ -374,6 +374,7 @@ class Store:
             if party is None or party.processor is not processor:
                 party = self._keep(Party(self, processor, self.manager.member(key)))
                 party.join()
+                self.held_views.step(party)  # a power loss may have taken the last saved items of a held view
             return party
 
     def lend(self, party: bytes) -> Party:
