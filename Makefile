@@ -48,7 +48,7 @@ quick: $(STAMP) ## the quick tests only, under two minutes
 
 soak: $(STAMP) $(NODE) ## all tests with far larger budgets, and those that `make test` skips (hours)
 	@echo "antiphon: soaking; ANTIPHON_FIRST_SEED=$(FIRST_SEED) plays the same seeds again"
-	@ANTIPHON_SOAK=1 ANTIPHON_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -q
+	@ANTIPHON_SOAK=1 ANTIPHON_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -q -o faulthandler_timeout=7200
 	@$(MAKE) fuzz SECONDS_EACH=120
 	@$(MAKE) mutants ANTIPHON_FIRST_SEED=$(FIRST_SEED)
 
