@@ -23,6 +23,7 @@ schema    typed items
 pipeline  the data pipeline on Spark
 mesh      replication between peers
 api       the database as an application sees it
+aio       the same for programs with an event loop
 generate  homes of any size, made from a seed
 testing   test kits for stores, models and transports of your own
 sim       whole parties under faults, from one seed

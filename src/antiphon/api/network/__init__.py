@@ -4,6 +4,7 @@
     store_host   `StoreHost`: the parties of a store, for the node
     peers        `StorePeer`: another device, as it is shown
     replicated_party  `ReplicatedParty`: what a party tells of its replication
+    replication  `PartyReplication`: how far this device is with each connected one
     party_index  `PartyIndex`: who may speak about each party, by control feeds alone
     store_end    `StoreEnd`: one store's side of replication of one party
 

@@ -80,6 +80,22 @@ class Network:
         names = self._host.index.names()
         return tuple(StorePeer.of(peer, *names.get(bytes(peer.device), (None, ""))) for peer in self._node.peers())
 
+    def holdings(self, party: bytes) -> dict[bytes, dict[bytes, int]]:
+        """Return how many blocks of each feed of a party other devices hold, as far as they have told."""
+        return {} if self._node is None else self._node.works.holdings(party)
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call a function, which must be quick, whenever connections or what others hold may have changed.
+
+        It is called in any thread. Return the function that ends it.
+        """
+        return self._begin().works.watchers.add(watcher)
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the store has closed its network."""
+        return self._closed
+
     def synced(self, party: bytes, with_: Address | bytes | str | None, timeout_s: float | None) -> bool:
         """Wait until others hold the same; see `Party.synced`."""
         if self._node is None:

@@ -14,6 +14,7 @@ line            `Line`: a connection as workers see it: messages to it, and how 
 party_works     `PartyWorks`: the work on all parties; wakes the one that a commit was for
 party_work      `PartyWork`: the sessions of one party, and the work on what they bring
 workers         `Workers`: threads that work on many things in turns
+watchers        `Watchers`: functions that are called when something may have changed
 ports           `PartyHost`, `PartyEnd`: the parties of a device, as `antiphon.api` gives them
 peer            `Peer`: a device as it is shown to people
 limits          the bounds of a node, and its times

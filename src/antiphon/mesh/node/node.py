@@ -71,6 +71,7 @@ class Node:
     def _changed(self) -> None:
         with self._connections:
             self._connections.notify_all()
+        self.works.watchers.call()
 
     # -- connections
 

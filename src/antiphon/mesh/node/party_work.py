@@ -74,6 +74,10 @@ class PartyWork:
             waits = self._inbox or self._meeting or self._left or self._changed
             return not waits and self._end is None and not self.error
 
+    def holdings(self) -> dict[bytes, dict[bytes, int]]:
+        """Return how many blocks of each feed the other ends have told that they hold, by device."""
+        return {line.device: session.their_lengths() for line, session in self._sessions.copy().items()}
+
     # -- in the worker that has the turn
 
     def turn(self) -> int | None:

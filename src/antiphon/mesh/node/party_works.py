@@ -17,6 +17,7 @@ from antiphon.mesh.node.limits import CLOSE_TIMEOUT_S, LOOK_TIMEOUT_S, RETRY_MS,
 from antiphon.mesh.node.line import Line
 from antiphon.mesh.node.party_work import PartyWork
 from antiphon.mesh.node.ports import PartyHost, PartyView
+from antiphon.mesh.node.watchers import Watchers
 from antiphon.mesh.node.workers import Workers
 
 _LOG = logging.getLogger("antiphon.mesh")
@@ -37,6 +38,7 @@ class PartyWorks:
         self._viewed = viewed
         self._lock = threading.Lock()
         self.stepped = threading.Condition(self._lock)
+        self.watchers = Watchers()  # called when `stepped` is notified
         self._works: dict[bytes, PartyWork] = {}
         self._lines: dict[bytes, dict[Line, bytes]] = {}  # by party: who shares it, with the digest of what they hold
         self._shown: dict[Line, dict[bytes, bytes]] = {}  # the last message of a device that was not admitted, by party
@@ -45,6 +47,10 @@ class PartyWorks:
         self._now = threading.local()  # the party that this thread works on
         self._closed = False
         self._workers = Workers(WORKERS, "antiphon mesh", self._turn, now_ms)
+
+    def _step(self) -> None:
+        self.stepped.notify_all()
+        self.watchers.call()
 
     def begin(self) -> None:
         """Look at all parties, and wait until that is done."""
@@ -74,7 +80,7 @@ class PartyWorks:
                     for line in lines:
                         work.meet(line)
                     self._workers.wake(party)
-            self.stepped.notify_all()
+            self._step()
         self._workers.wake(_LOOK)
 
     def followed(self, party: bytes) -> None:
@@ -91,7 +97,7 @@ class PartyWorks:
             if theirs != self._host.digest(party):
                 self._work(party).meet(line)
                 self._workers.wake(party)
-            self.stepped.notify_all()
+            self._step()
 
     def meet(self, line: Line, party: bytes) -> None:
         """Begin a session of a party."""
@@ -131,7 +137,7 @@ class PartyWorks:
                 if party in self._works:
                     self._works[party].leave(line)
                     self._workers.wake(party)
-            self.stepped.notify_all()
+            self._step()
 
     def _work(self, party: bytes) -> PartyWork:
         work = self._works.get(party)
@@ -160,6 +166,11 @@ class PartyWorks:
         mine = self._host.digest(party)
         return {line: theirs == mine for line, theirs in self._lines.get(party, {}).items()}
 
+    def holdings(self, party: bytes) -> dict[bytes, dict[bytes, int]]:
+        """Return how many blocks of each feed the devices have that a party is open for, by device and feed."""
+        work = self._works.get(party)
+        return {} if work is None else work.holdings()
+
     def error(self, party: bytes) -> str:
         """Return why a party could not be worked on; "" if it could."""
         work = self._works.get(party)
@@ -186,7 +197,7 @@ class PartyWorks:
         with self._lock:
             if work.is_idle and self._works.get(work.party) is work:
                 del self._works[work.party]
-            self.stepped.notify_all()
+            self._step()
 
     def _look(self) -> int | None:
         """Read the control feeds that have grown. Return when to try again, if that fails."""
@@ -225,7 +236,7 @@ class PartyWorks:
         with self._lock:
             works, self._works = list(self._works.values()), {}
             self._lines.clear()
-            self.stepped.notify_all()
+            self._step()
         for work in works if ended else ():
             work.close()
         return ended

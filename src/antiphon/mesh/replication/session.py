@@ -80,6 +80,10 @@ class Session:
         """True if the other device has shown credentials that are not judged yet."""
         return self._gate.judge_ms < NEVER
 
+    def their_lengths(self) -> dict[bytes, int]:
+        """Return how many blocks of each feed the other end has told that it holds. Any thread may ask."""
+        return {feed: held.length for feed, held in self._requester.theirs.copy().items()}
+
     def seems_to_hold(self, feed: bytes) -> bool:
         """True if the other end has claimed as much of a feed as is held here, so that it is not announced."""
         return self._announcer.knows(feed)
