@@ -30,7 +30,7 @@ from harness.side import Side
 HERE = Path(__file__).resolve().parent
 OURS = (sys.executable, "-m", "harness.sim_side")
 REST = "rest"
-RECEIVING = ("protocol", "ingest", "delivery and fold", "epochs", REST)  # what nobody does once for all peers
+RECEIVING = ("protocol", "links", "ingest", "delivery and fold", "epochs", REST)  # what nobody does once for all peers
 WRITTEN_MIN = 0.95  # of what was asked for; if less was, or fewer epochs were made, it was another party
 
 

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 from unittest import mock
 
+from antiphon.mesh.link.link import Link
 from antiphon.mesh.replication.replica import Replica
 from antiphon.mesh.replication.session import Session
 from antiphon.party.epochs.driver import EpochDriver
@@ -37,7 +38,8 @@ CHECKS = "checks of the laws"
 PARTS: dict[str, tuple[tuple[type, str], ...]] = {
     "founding and joining": ((Stage, "_set_up"),),
     "writing": ((Workload, "write"),),
-    "protocol": ((Session, "receive"), (Session, "tick"), (Session, "outgoing"), (Network, "send")),
+    "protocol": ((Session, "receive"), (Session, "tick"), (Session, "outgoing")),
+    "links": ((Link, "receive"), (Link, "tick"), (Link, "outgoing"), (Link, "judge"), (Network, "carry")),
     "ingest": ((Replica, "take_ranges"), (Replica, "take_blobs"), (Replica, "take_fork")),
     "delivery and fold": ((PartyProcessor, "process"),),
     "epochs": ((EpochDriver, "tick"), (Epochs, "wanted"), (Epochs, "begins"), (SimPeer, "_prune")),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.feed.branches import Branches
 from antiphon.feed.chain import span_hashes
@@ -25,7 +26,13 @@ from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.budgets import Budgets
 from antiphon.halo.rights.verdict import judge_data
+from antiphon.mesh.channel.channel import Channel
+from antiphon.mesh.channel.noise import CipherState, HandshakeState
+from antiphon.mesh.channel.payloads import Proof
+from antiphon.mesh.link.link import Link
+from antiphon.mesh.link.party_tags import PartyTags
 from antiphon.mesh.replication.admits import Access, PartyAdmits
+from antiphon.mesh.replication.session_gate import SessionGate
 from antiphon.model import fold as modelfold, wire
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.messenger.state import MessengerState
@@ -215,8 +222,58 @@ def anybody_served(patch: Patch) -> None:
     patch.setattr(PartyAdmits, "access", lambda self, device, shown: Access.WHOLE)
 
 
+def tag_unbound(patch: Patch) -> None:
+    """A party has the same tags on every channel."""
+    tag = PartyTags.tag
+    patch.setattr(PartyTags, "tag", lambda self, party: tag(PartyTags(b"", self._role), party))
+
+
+def key_believed(patch: Patch) -> None:
+    """A dialler is the device that it claims to be: its key is not compared with the static one, nor the signature."""
+
+    def believe(channel: Channel, handshake: HandshakeState, message: bytes) -> None:
+        proof = Proof.decode(handshake.read(message))
+        channel._device = PublicKey(proof.device)
+        channel._finish(handshake, channel._offer.agree(proof.offer))
+
+    patch.setattr(Channel, "_take_proof", believe)
+
+
+def session_kept(patch: Patch) -> None:
+    """Who was admitted when a link or a session began keeps both."""
+    look = SessionGate.look
+
+    def look_once(self: SessionGate, now_ms: int) -> bool:
+        return not self.is_open and look(self, now_ms)
+
+    def only_speak(self: Link) -> None:
+        if self.is_open:
+            self._speak(self._host.admitted(self.device))
+
+    patch.setattr(SessionGate, "look", look_once)
+    patch.setattr(Link, "judge", only_speak)
+
+
+def nonce_reused(patch: Patch) -> None:
+    """All records of a channel are encrypted with one nonce."""
+
+    def always(name: str) -> Callable[..., bytes]:
+        act = getattr(CipherState, name)
+
+        def with_one(self: CipherState, data: bytes, associated: bytes | None = None) -> bytes:
+            self.count = 0
+            done: bytes = act(self, data, associated)
+            return done
+
+        return with_one
+
+    for name in ("encrypt", "decrypt"):
+        patch.setattr(CipherState, name, always(name))
+
+
 _SAME = frozenset({"one history", "one quarantine"})
 _EPOCHS = frozenset({"epochs agree", "epochs come", "quiet"})
+_CHANNELS = frozenset({"channels hold"})
 
 PLANTS = (
     Plant(
@@ -303,6 +360,16 @@ PLANTS = (
         peers=4,
         likely_seed=48,
     ),
+    Plant("a tag not bound to the channel", tag_unbound, (Fault.CRASHES,), _CHANNELS),
+    Plant(
+        "a key not checked against the static",
+        key_believed,
+        (Fault.LIARS,),
+        _CHANNELS,
+        lies=("impostors",),
+    ),
+    Plant("a revoked session kept", session_kept, (Fault.REVOKES,), frozenset({"nothing given away"})),
+    Plant("a nonce reused", nonce_reused, (Fault.REPEAT,), _CHANNELS),
     Plant("anybody is given the party", anybody_served, (Fault.REVOKES,), frozenset({"nothing given away"})),
     Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),
 )

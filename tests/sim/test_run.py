@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 SIGNS: dict[Fault, Callable[[Outcome], object]] = {
     Fault.LOSS: lambda outcome: outcome.lost,
     Fault.REPEAT: lambda outcome: outcome.repeated,
-    Fault.DELAY: lambda outcome: outcome.overtaken,
+    Fault.DELAY: lambda outcome: outcome.held_back,
     Fault.PARTS: lambda outcome: outcome.trace.of(Kind.PART),
     Fault.SLEEP: lambda outcome: outcome.trace.of(Kind.SLEEP),
     Fault.CRASHES: lambda outcome: outcome.trace.of(Kind.CRASH),

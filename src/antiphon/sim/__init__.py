@@ -6,9 +6,10 @@
     trace          the events of a run, one line each
     laws           the conditions that must hold when all is quiet
     world          virtual time, the queue of events, the random generator
-    network        delay, loss, repetition, partitions, sleeping peers
+    network        connections: delay, loss, repetition, breaks, partitions, sleeping peers
     disk           disks that fill up and lose unsynced writes in a crash
-    peer           `SimPeer`: one device with its stores, processor, epochs and sessions
+    peer_links     `PeerLinks`: the connections of a peer, and the link over each
+    peer           `SimPeer`: one device with its stores, processor, epochs and links
     workload       the writes of a run, and which were acknowledged
     account        members and revocations as the simulator itself has caused them
     maxima         the largest sizes of a peer's queues and caches

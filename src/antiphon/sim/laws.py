@@ -326,6 +326,11 @@ def bounded(stage: Stage) -> Iterator[str]:
         yield from (f"{peer.name} had {text}" for text in peer.maxima.beyond(peer))
 
 
+def channels_hold(stage: Stage) -> Iterator[str]:
+    """No peer took a connection for one of a device that did not dial it, nor bytes twice, nor used a tag twice."""
+    yield from stage.network.misled
+
+
 LAWS: dict[str, Law] = {
     "one history": one_history,
     "one quarantine": one_quarantine,
@@ -338,6 +343,7 @@ LAWS: dict[str, Law] = {
     "epochs agree": epochs_agree,
     "epochs come": epochs_come,
     "bounded": bounded,
+    "channels hold": channels_hold,
     "honest feeds go on": honest_feeds_go_on,
     "rebuilt alike": rebuilt_alike,
     "life goes on": life_goes_on,

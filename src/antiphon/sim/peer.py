@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError, MissingBlob, NotAuthorised, StoreError
+from antiphon.core.errors import MissingBlob, NotAuthorised, StoreError
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
@@ -17,7 +17,8 @@ from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.member.device_proof import vouch
 from antiphon.halo.member.membership import Membership
-from antiphon.mesh.replication.admits import Access, PartyAdmits
+from antiphon.mesh.channel.seen_handshakes import SeenHandshakes
+from antiphon.mesh.replication.admits import PartyAdmits
 from antiphon.mesh.replication.replica import Replica
 from antiphon.mesh.replication.session import Session
 from antiphon.model.factory import ModelFactory
@@ -31,6 +32,7 @@ from antiphon.sim.epoch_events import epoch_events
 from antiphon.sim.keys import SimKeys
 from antiphon.sim.maxima import Maxima
 from antiphon.sim.network import Network
+from antiphon.sim.peer_links import PeerLinks
 from antiphon.sim.trace import Kind
 from antiphon.sim.world import World, WorldClock
 from antiphon.snapshot.blob_store import BlobStore
@@ -68,10 +70,10 @@ class SimPeer:
         self.models = models
         self.folder = folder
         self.dice = SeededRandomness(f"{seed} {name}")
+        self.channel_dice = SeededRandomness(f"{seed} {name}'s channels")
         self.clock = WorldClock(world, skew_ms)
         self.disk = SimDisk(world.chance)
         self.neighbours: dict[str, SimPeer] = {}
-        self.sessions: dict[str, Session] = {}
         self.told: dict[str, int] = {}  # by neighbour: how much of the founder's control feed was delivered, last time
         self.maxima = Maxima()
         self.keys = SimKeys.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
@@ -135,7 +137,8 @@ class SimPeer:
         self.driver = EpochDriver(self.party, self.member, self.epochs)
         word = vouch(self.key, self.identity, self.device)
         self.replica = Replica(self.party, self.epochs, PartyAdmits(self.party, self.member, word=word))
-        self.sessions = {}
+        self.seen = SeenHandshakes()
+        self.links = PeerLinks(self)
         self._stood = self.epochs.number
         self._news = self.up = True
         self.poke()
@@ -151,6 +154,7 @@ class SimPeer:
         self._working = False
         self._wake_ms = None
         self.world.record(Kind.CRASH, self.name)
+        self.links.close()
         self.disk.lose(self._let_go, self.items_path)
 
     def _let_go(self) -> None:
@@ -191,12 +195,31 @@ class SimPeer:
 
     def link(self, other: SimPeer) -> None:
         """Make two peers neighbours, which hold a session with each other."""
-        self.neighbours[other.name] = other
-        other.neighbours[self.name] = self
+        if other.name not in self.neighbours:
+            self.neighbours[other.name] = other
+            other.neighbours[self.name] = self
+            self.links.begin(other.name)
+            other.links.begin(self.name)
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """The sessions with neighbours, by their names."""
+        return self.links.sessions()
 
     def speaks_to(self, name: str) -> bool:
-        """True if the session with a neighbour gives it anything, and so takes something from it."""
-        return name in self.sessions and self.sessions[name].access > Access.NOTHING
+        """True if this peer and a neighbour have found that they share the party."""
+        link = self.links.link(name)
+        return link is not None and link.is_matched(self.key)
+
+    def tell(self, name: str) -> None:
+        """Note how much of the founder's control feed was delivered when something was sent to a neighbour."""
+        self.told[name] = self.member.machine.delivered(bytes(self.genesis_feed))
+
+    def news(self, name: str, blocks: int) -> None:
+        """Note blocks or blobs that a neighbour has given."""
+        self._news, self.moved_ms = True, self.world.now_ms
+        if blocks:
+            self.world.record(Kind.TAKE, self.name, other=name, count=blocks)
 
     def is_misled_by(self, other: SimPeer) -> bool:
         """True if a neighbour has claimed blocks that it lacks: what it seems to hold is not announced to it."""
@@ -217,10 +240,11 @@ class SimPeer:
         life = self._life
         self.world.after(delay_ms, lambda: act() if self._life == life and self.up else None)
 
-    def guarded(self, act: Callable[[], None]) -> bool:
+    def guarded(self, act: Callable[[], None], *, resume: bool = True) -> bool:
         """Run a call of this peer. Return False if its disk was full, or it crashed."""
         try:
-            self.party.resume()  # a save that failed on a full disk has stopped the processor
+            if resume:
+                self.party.resume()  # a save that failed on a full disk has stopped the processor
             act()
         except Crashed:
             self.crash()
@@ -239,16 +263,15 @@ class SimPeer:
 
     def _work(self) -> None:
         now = self.world.now_ms
+        self.links.work()
         due = self._drive_ms is not None and self._drive_ms <= now
         if due or self._news or self.store.transaction != self._looked:
             self._drive(now)
         wake = [None if self._drive_ms is None else self._drive_ms - now + self.clock.now_ms()]
-        for name in sorted(self.neighbours):
-            session = self._session(name)
-            wake.append(session.tick(self.clock.now_ms()))
+        wake.append(self.links.tick())
         self.maxima.look(self)  # before the outgoing queues are emptied
-        for name in sorted(self.neighbours):
-            self._send(name, self.sessions[name])
+        if self.links.send():
+            wake.append(self.clock.now_ms())
         later = [at for at in wake if at is not None]
         if later:
             self._wake_at(now + max(1, min(later) - self.clock.now_ms()))
@@ -322,45 +345,6 @@ class SimPeer:
             self.moved_ms = self.world.now_ms
             base = self.epochs.base
             self.world.record(Kind.STAND, self.name, number=number, text="" if base is None else str(base.cid)[:16])
-
-    # -- messages
-
-    def _session(self, name: str) -> Session:
-        """The session with a neighbour; a new one after a restart, or if the old one was closed."""
-        if name not in self.sessions:
-            self.sessions[name] = Session(self.replica, self.neighbours[name].device.key, name=name)
-        return self.sessions[name]
-
-    def _send(self, name: str, session: Session) -> None:
-        other = self.neighbours[name]
-        for data in session.outgoing():
-            self.told[name] = self.member.machine.delivered(bytes(self.genesis_feed))
-            self.network.send(self.name, name, lambda data=data: other.receive(self.name, data))  # type: ignore[misc]
-
-    def receive(self, sender: str, data: bytes) -> None:
-        """Receive a message."""
-        if self.up:
-            self.guarded(lambda: self._receive(sender, data))
-
-    def _receive(self, sender: str, data: bytes) -> None:
-        session = self._session(sender)
-        try:
-            session.receive(data, self.clock.now_ms())
-        except StoreError:
-            raise
-        except AntiphonError as error:
-            self.world.record(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
-            session.close()
-            del self.sessions[sender]
-        else:
-            if session.taken_blobs:
-                self._news, self.moved_ms = True, self.world.now_ms
-                session.taken_blobs = 0
-            if session.taken:
-                self._news, self.moved_ms = True, self.world.now_ms
-                self.world.record(Kind.TAKE, self.name, other=sender, count=session.taken)
-                session.taken = 0
-        self.poke()
 
 
 def _pair(seed: int, name: str) -> KeyPair:

@@ -58,7 +58,7 @@ class Outcome:
     sent: int = 0  # protocol messages
     lost: int = 0
     repeated: int = 0
-    overtaken: int = 0
+    held_back: int = 0
     virtual_ms: int = 0
     seconds: float = 0.0
 
@@ -152,7 +152,7 @@ class Stage:
         outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
         outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
         outcome.sent, outcome.lost = self.network.sent, self.network.lost
-        outcome.repeated, outcome.overtaken = self.network.repeated, self.network.overtaken
+        outcome.repeated, outcome.held_back = self.network.repeated, self.network.held_back
         return outcome
 
     def _play_acts(self, progress: Progress) -> bool:

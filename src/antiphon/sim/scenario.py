@@ -29,9 +29,9 @@ NAMES = (
 class Fault(StrEnum):
     """The kinds of faults."""
 
-    LOSS = "loss"  # messages are lost
-    REPEAT = "repeat"  # messages are delivered twice
-    DELAY = "delay"  # messages are delayed and reordered
+    LOSS = "loss"  # packets are lost, and so come late; connections break
+    REPEAT = "repeat"  # somebody on the way sends bytes again, and whole connections
+    DELAY = "delay"  # bytes are delayed, and those behind them
     PARTS = "parts"  # the network is partitioned, and heals
     SLEEP = "sleep"  # a peer is cut off for a long time, and keeps writing
     CRASHES = "crashes"  # peers crash anywhere, and restart; unsynced writes are lost, or torn

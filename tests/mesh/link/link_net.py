@@ -108,7 +108,7 @@ class LinkNet:
         for wire in self.wires:
             for at, (end, link) in enumerate(wire.ends):
                 if end is device and wire.free_ms[at] <= self.now_ms:
-                    data = device.host.outgoing(link, self.budget)
+                    data = device.host.outgoing(link, self.budget, self.now_ms)
                     if data:
                         wire.carried += len(data)
                         wire.free_ms[at] = self.now_ms + self.pace_ms

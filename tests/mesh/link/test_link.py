@@ -153,6 +153,30 @@ def test_who_is_admitted_again_is_matched_again() -> None:
     assert pair.one.told == [("equal", CHESS)] * 2
 
 
+def test_a_message_of_a_party_that_is_not_spoken_in_any_more_is_judged_and_not_answered() -> None:
+    """Its sender may have been admitted again, and show that: the first message in one piece counts."""
+    host = HandHost({CHESS, CHOIR})
+    prober = Prober(host)
+    tags = PartyTags(prober.channel.id, DIALLER)
+    prober.say(Tags((tags.tag(CHESS), *(b"%016d" % number for number in range(15)))))
+    host.speaks, host.follows = set(), {CHESS}
+    prober.link.judge()
+    stream = tags.tag(CHESS)
+    pieces = Data(stream, True, False, b"in"), Data(stream, False, True, b"pieces")
+    whole = Data(stream, True, True, b"admission"), Data(stream, True, True, b"other things")
+    assert prober.say(*pieces, *whole) == []
+    prober.wait(0)
+    assert host.messages == [(CHESS, b"admission", True)]
+    assert prober.say(Data(stream, True, True, b"once a second")) == []
+    prober.wait(999)
+    assert len(host.messages) == 1
+    prober.wait(1)
+    assert host.messages[-1] == (CHESS, b"once a second", True)
+    prober.say(Data(tags.tag(CLUB), True, True, b"of a party that is not held"))
+    prober.wait(1_000)
+    assert len(host.messages) == 2
+
+
 def test_a_party_that_is_dropped_before_its_tag_was_sent_is_not_named() -> None:
     host = HandHost()
     prober = Prober(host)

@@ -108,6 +108,22 @@ def test_a_newcomer_that_is_dialled_joins_too_in_several_parties(town: Town) -> 
         assert even((get(peers, "alice"), get(peers, "bob")))
 
 
+def test_newcomers_who_meet_first_are_let_in_by_the_one_who_is_let_in_first(town: Town) -> None:
+    """They spoke to each other as newcomers. Then one is a member, who knows nothing of the other one's device."""
+    peers = town.party("alice", newcomers=("bob", "carol"))
+    alice, bob, carol = peers.all
+    net = town.net("bob", "carol", "alice")
+    _, _, alices = net.devices
+    net.connect(*net.devices[:2])
+    net.run(2_000)
+    net.connect(net.devices[0], alices)
+    net.run(2_000)
+    bob.join()
+    changed(town, bob)
+    net.run(70_000)
+    assert even((alice, bob, carol))
+
+
 def test_members_who_do_not_know_each_other_meet(town: Town) -> None:
     peers = town.party("alice", "bob", newcomers=("carol",))
     alice, bob, carol = peers.all

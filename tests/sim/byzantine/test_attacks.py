@@ -72,6 +72,11 @@ def _feeds_of_liars(stage: Stage) -> dict[bytes, FeedKind]:
     return {feed: owner.kind for feed, owner in owners.items() if owner.identity in liars}
 
 
+def _intruded(stage: Stage) -> object:
+    """Somebody has connected that is no device of this network."""
+    return stage.network.repeated
+
+
 #: What shows in honest homes that a lie came, and could have done harm.
 BITES: dict[str, Callable[[Stage], object]] = {
     "runaway control": _waits,
@@ -83,6 +88,9 @@ BITES: dict[str, Callable[[Stage], object]] = {
     "many control feeds": _budgets,
     "much seen": _seen_much,
     "scorched earth": _ended,
+    "garbage connections": _intruded,
+    "replayed connections": _intruded,
+    "impostors": _intruded,
 }
 
 

@@ -54,7 +54,7 @@ class Talk:
         host, link = self._hosts[speaker], self._links[speaker]
         other, far = self._hosts[1 - speaker], self._links[1 - speaker]
         size = 0
-        while data := host.outgoing(link, _BUDGET):
+        while data := host.outgoing(link, _BUDGET, self._now_ms):
             size += len(data)
             other.receive(far, data, self._now_ms)
         return size

@@ -16,7 +16,7 @@ from antiphon.mesh.link.assembly import Assembly
 from antiphon.mesh.link.frames import Data, Digest, Frame, Ping, Pong, Show, Shown, Tags, decode, encode
 from antiphon.mesh.link.host import LinkHost
 from antiphon.mesh.link.keep_alive import KeepAlive
-from antiphon.mesh.link.limits import BOX_SIZE_MAX, STREAM_SIZE_MAX
+from antiphon.mesh.link.limits import BOX_SIZE_MAX, PING_MS, STREAM_SIZE_MAX
 from antiphon.mesh.link.matching import Matching, SpokenParty
 from antiphon.mesh.link.party_tags import ANSWERING, DIALLER, PartyTags
 from antiphon.mesh.link.shown_messages import ShowJudge, ShowQueue
@@ -46,6 +46,7 @@ class Link:
         self._ping: Ping | None = None
         self._pong: Pong | None = None
         self._proven = False
+        self._idle_until_ms = now_ms  # nothing is due before, unless something is shown
 
     # -- what both ends know
 
@@ -75,6 +76,11 @@ class Link:
         replies = self._owed or self._ping or self._pong or self._digests or self._matching.has_tags
         return bool(replies or self._streams.size)
 
+    @property
+    def is_shown(self) -> bool:
+        """True if a shown message waits to be judged by `tick`."""
+        return self._proven and self._shown.is_waiting
+
     def speaks(self, party: bytes) -> bool:
         """True if this end speaks in a party."""
         return self._proven and self._matching.get(party) is not None
@@ -87,6 +93,7 @@ class Link:
     def _open(self) -> None:
         """The other device is proven: send tags, also if this end speaks in no party."""
         self._proven = True
+        self._idle_until_ms = self._now_ms
         roles = (DIALLER, ANSWERING) if self.channel.dialled else (ANSWERING, DIALLER)
         mine, theirs = (PartyTags(self.channel.id, role) for role in roles)
         self._shows, self._shown = ShowQueue(mine), ShowJudge(theirs)
@@ -154,16 +161,21 @@ class Link:
         if not self._proven and self.channel.is_open:
             self._keep_alive.heard(now_ms)
             self._open()
-        for frame in frames:
+        if frames:
             self._keep_alive.heard(now_ms)
+            self._idle_until_ms = min(self._idle_until_ms, now_ms + PING_MS)
+        for frame in frames:
             self._take(decode(frame))
 
     def _take(self, frame: Frame) -> None:
         match frame:
             case Data(stream):
                 spoken = self._matching.stream(stream)
-                message = None if spoken is None else self._assembly.add(spoken.party, frame)
-                if spoken is not None and message is not None:
+                if spoken is None:
+                    self._shown.hear_data(frame)
+                    return
+                message = self._assembly.add(spoken.party, frame)
+                if message is not None:
                     self._host.received(self, spoken.party, message, False)
             case Tags(tags):
                 self._take_tags(tags)
@@ -262,7 +274,10 @@ class Link:
         Raise `LinkSilent` if the other end is gone, or has not finished its handshake in time.
         """
         self._now_ms = now_ms
+        if now_ms < self._idle_until_ms and not (self._proven and (self._shown.is_waiting or self._shows.is_waiting)):
+            return self._idle_until_ms
         wake_ms, ping = self._keep_alive.tick(self._proven, now_ms)
+        self._idle_until_ms = wake_ms
         if not self._proven:
             return wake_ms
         if ping is not None:

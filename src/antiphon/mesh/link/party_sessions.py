@@ -7,22 +7,23 @@
                   an error of either: close the connection, host.disconnect(link)
  on local writes: replica.refresh()
  then, and at the time that `tick` returned:
-                  wake_ms = host.tick(now_ms); for each link: write(host.outgoing(link, budget))
+                  wake_ms = host.tick(now_ms); for each link: write(host.outgoing(link, budget, now_ms))
 ```
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 
 from antiphon.core.errors import AntiphonError, LinkSilent, StoreError
+from antiphon.mesh.link.limits import BOX_SIZE_MAX
 from antiphon.mesh.link.link import Link
 from antiphon.mesh.replication.admits import Access
 from antiphon.mesh.replication.replica import Replica
 from antiphon.mesh.replication.session import Session
+
+_NO_DIGEST = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,10 @@ class PartySessions:
         self.faults: dict[Link, AntiphonError] = {}
         self._replicas = {replica.key: replica for replica in replicas}
         self._versions: dict[bytes, int] = {}  # of control states, at the last look
-        self._digests: dict[bytes, tuple[int, bytes]] = {}
         self._links: dict[Link, _Ends] = {}
-        self._inbox: deque[tuple[Link, bytes, bytes]] = deque()
+        self._inbox: dict[tuple[Link, bytes], list[bytes]] = {}  # messages by link and party
+        self._is_due = False
+        self._has_room = False
 
     # -- parties and links
 
@@ -64,7 +66,6 @@ class PartySessions:
     def unfollow(self, party: bytes) -> None:
         """Stop replicating a party."""
         self._replicas.pop(party, None)
-        self._digests.pop(party, None)
         for link, ends in self._links.items():
             self._close(ends, party)
             link.drop(party)
@@ -84,7 +85,7 @@ class PartySessions:
             assert ends is not None
             self._close(ends, party)
         self.faults.pop(link, None)
-        self._inbox = deque(waiting for waiting in self._inbox if waiting[0] is not link)
+        self._inbox = {(at, party): waiting for (at, party), waiting in self._inbox.items() if at is not link}
 
     def links(self) -> list[Link]:
         """The links that are connected."""
@@ -107,6 +108,7 @@ class PartySessions:
         if ends is None or replica is None:
             return None
         ends.equal.pop(party, None)
+        self._is_due = True
         if party not in ends.sessions:
             ends.sessions[party] = Session(replica, link.device)
         return ends.sessions[party]
@@ -114,7 +116,8 @@ class PartySessions:
     # -- what a link asks
 
     def proven(self, link: Link) -> None:
-        """Nothing: sessions begin when parties are matched."""
+        """Nothing but a tick is due: sessions begin when parties are matched."""
+        self._is_due = True
 
     def admitted(self, device: bytes) -> Iterator[bytes]:
         """Yield the parties whose control state admits a device, and those in which a session's gate is open."""
@@ -134,22 +137,19 @@ class PartySessions:
         return self._replicas
 
     def digest(self, party: bytes) -> bytes:
-        """Return the digest of the blocks that are held of a party."""
+        """Return the digest of what is held of a party; zeros where that is the control feeds alone."""
         replica = self._replicas.get(party)
-        if replica is None:
-            return bytes(32)
-        version, digest = self._digests.get(party, (-1, b""))
-        if version != replica.holdings.version:
-            digest = _digest(replica)
-            self._digests[party] = replica.holdings.version, digest
-        return digest
+        return (b"" if replica is None else replica.digest()) or _NO_DIGEST
 
     def matched(self, link: Link, party: bytes, differs: bool) -> None:
-        """Begin a session if the ends differ, or this one lacks blobs; else remember when they were equal."""
+        """Begin a session if the ends differ, or this one lacks blobs; else remember when they were equal.
+
+        A newcomer begins one in any case: two of them are equal until one is let in, and then has to show its proof.
+        """
         replica, ends = self._replicas.get(party), self._links.get(link)
         if replica is None or ends is None:
             return
-        if differs or replica.wanted_blobs():
+        if differs or not replica.digest() or replica.wanted_blobs() or replica.admits.seeks():
             self._begin(link, party)
         elif party not in ends.sessions:
             ends.equal[party] = self.digest(party)
@@ -160,20 +160,30 @@ class PartySessions:
 
     def received(self, link: Link, party: bytes, message: bytes, shown: bool) -> None:
         """Keep a message until `work`."""
-        self._inbox.append((link, party, message))
+        self._inbox.setdefault((link, party), []).append(message)
+        self._is_due = True
 
     def has_room(self, link: Link, party: bytes) -> None:
-        """Nothing: the next `tick` sees the room."""
+        """Note that sessions of a link may send more."""
+        self._has_room = True
 
     # -- driving
 
-    def receive(self, link: Link, data: bytes, now_ms: int) -> None:
-        """Take bytes of a connection. If the other end is at fault, `faults` has the link."""
+    def receive(self, link: Link, data: bytes, now_ms: int) -> bool:
+        """Take bytes of a connection. If the other end is at fault, `faults` has the link.
+
+        Return True if `work` and `tick` have something to do; else only `outgoing` may have.
+        """
+        self._is_due = False
         if link in self._links and link not in self.faults:
             try:
                 link.receive(data, now_ms)
             except AntiphonError as error:
                 self.faults[link] = error
+            for session in self._links[link].sessions.values():
+                session.arriving(now_ms)  # what it waits for may come behind messages of other parties
+            self._is_due |= link.is_shown
+        return self._is_due
 
     def work(self, now_ms: int) -> list[Taken]:
         """Let sessions read what has come. Return what they stored.
@@ -182,12 +192,13 @@ class PartySessions:
         """
         taken = []
         while self._inbox:
-            link, party, message = self._inbox.popleft()
+            link, party = next(iter(self._inbox))
+            messages = self._inbox.pop((link, party))
             session = self._begin(link, party)
             if session is None or link in self.faults:
                 continue
             try:
-                session.receive(message, now_ms)
+                session.receive_all(messages, now_ms)
             except StoreError:
                 raise
             except AntiphonError as error:
@@ -210,7 +221,7 @@ class PartySessions:
                 continue
             if changed:
                 link.judge()
-            self._fetch(link)
+            self._fetch(link, now_ms)
             try:
                 wakes.append(link.tick(now_ms))
             except LinkSilent as error:
@@ -231,28 +242,21 @@ class PartySessions:
                 self._begin(link, party)
         return changed
 
-    def _fetch(self, link: Link) -> None:
+    def _fetch(self, link: Link, now_ms: int) -> None:
         """Queue what the sessions of a link send, as far as it has room."""
         for party, session in self._links[link].sessions.items():
-            if link.room(party) or not link.speaks(party):  # a session whose gate is closed sends nothing
-                messages = session.outgoing()
+            if session.has_outgoing:
+                room = link.room(party) if link.speaks(party) else BOX_SIZE_MAX  # its gate was opened just now
+                messages = session.outgoing(room, now_ms)
                 if messages:
                     link.send(party, messages)
 
-    def outgoing(self, link: Link, budget: int) -> bytes:
+    def outgoing(self, link: Link, budget: int, now_ms: int) -> bytes:
         """Return the bytes to write to a link's connection."""
         if link in self.faults:
             return b""
+        self._has_room = False
         data = link.outgoing(budget)
-        if link in self._links:
-            self._fetch(link)
+        if self._has_room and link in self._links:
+            self._fetch(link, now_ms)
         return data
-
-
-def _digest(replica: Replica) -> bytes:
-    """Return a hash of what is held of each feed: its length and last block, and the branches beside it."""
-    digest = sha256()
-    for held in sorted(replica.holdings, key=lambda held: held.feed):
-        numbers = held.length, -1 if held.fork is None else held.fork, held.branches
-        digest.update(held.feed + held.hash + b"".join(number.to_bytes(8, "little", signed=True) for number in numbers))
-    return digest.digest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from antiphon.mesh.link.frames import Show
+from antiphon.mesh.link.frames import Data, Show
 from antiphon.mesh.link.limits import BOX_SIZE_MAX, JUDGE_MS, SHOW_MS
 from antiphon.mesh.link.party_tags import PartyTags
 
@@ -23,6 +23,11 @@ class ShowQueue:
         self._messages: dict[bytes, bytes] = {}
         self._next_ms = 0
         self._count = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a message waits to be shown."""
+        return bool(self._messages)
 
     @property
     def due_ms(self) -> int | None:
@@ -51,38 +56,58 @@ class ShowQueue:
 
 
 class ShowJudge:
-    """The last message that the other end shows, decrypted at most once a second. `tags` are of that end."""
+    """The last message that the other end shows, decrypted at most once a second. `tags` are of that end.
+
+    Who was admitted, is not any more, and does not know that, sends a message as before: it may show an admission too.
+    Of such messages the first counts, for a session sends its admission before all else.
+    """
 
     def __init__(self, tags: PartyTags) -> None:
         self._tags = tags
         self._count = 0
         self._last: tuple[int, Show] | None = None
+        self._data: Data | None = None
         self._next_ms = 0
         self._parties: dict[bytes, bytes] = {}  # by tag, of all parties that are held here
         self._indexed: frozenset[bytes] = frozenset()
 
     @property
+    def is_waiting(self) -> bool:
+        """True if a message waits to be judged."""
+        return self._last is not None or self._data is not None
+
+    @property
     def due_ms(self) -> int | None:
         """When the next message can be judged; None if none waits."""
-        return None if self._last is None else self._next_ms
+        return self._next_ms if self.is_waiting else None
 
     @property
     def size(self) -> int:
         """The bytes that wait to be judged."""
-        return 0 if self._last is None else len(self._last[1].box)
+        box = b"" if self._last is None else self._last[1].box
+        return len(box) + (0 if self._data is None else len(self._data.piece))
 
     def hear(self, show: Show) -> None:
         """Keep a message until it is judged."""
         self._last = self._count, show
         self._count += 1
 
+    def hear_data(self, data: Data) -> None:
+        """Keep a message in one piece of a party that this end does not speak in."""
+        if self._data is None and data.first and data.last:
+            self._data = data
+
     def judge(self, held: Callable[[], Iterable[bytes]], now_ms: int) -> tuple[bytes, bytes] | None:
         """Return the party and the message that was shown last, if it is time and this device holds the party."""
-        if self._last is None or now_ms < self._next_ms:
+        if now_ms < self._next_ms or (self._last is None and self._data is None):
             return None
-        (number, show), self._last = self._last, None
         self._next_ms = now_ms + JUDGE_MS
         self._index(frozenset(held()))
+        if self._last is None:
+            data, self._data = self._data, None
+            party = None if data is None else self._parties.get(data.stream)
+            return None if party is None or data is None else (party, data.piece)
+        (number, show), self._last = self._last, None
         party = self._parties.get(show.tag)
         message = self._tags.open(party, number, show.box)
         return None if party is None or message is None else (party, message)

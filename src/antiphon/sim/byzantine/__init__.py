@@ -7,6 +7,7 @@
     forks         feeds with two histories
     credentials   forged rights, revocations, policies and evidence
     worst_member  runaway lamports, true hashes at wrong places, too many feeds, one id with two models, and more
+    connections   garbage, recorded bytes, and devices that claim another one's key, on connections of their own
     epochs        wrong or unauthorised epochs, and votes for them
 
 In: a `SimPeer` that holds the keys of a member. Out: messages to its neighbours. A run calls one attack for each act of

@@ -15,6 +15,8 @@ from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim
+from antiphon.mesh.link.frames import Data, encode as encode_frame
+from antiphon.mesh.link.limits import PIECE_SIZE_MAX
 from antiphon.mesh.replication.codec import encode
 from antiphon.mesh.replication.limits import RANGES_MAX
 from antiphon.mesh.replication.message import Announcement, Body, Holding, Message, Ranges
@@ -57,9 +59,15 @@ class Attacker:
         return names[: max(1, len(names) // 2)]
 
     def send(self, name: str, data: bytes) -> None:
-        """Send bytes to a neighbour."""
-        peer, other = self.peer, self.peer.neighbours[name]
-        peer.network.send(peer.name, name, lambda: other.receive(peer.name, data))
+        """Send bytes to a neighbour as a message about the party, whatever they are, if there is a link."""
+        peer = self.peer
+        link, connection = peer.links.link(name), peer.links.connection(name)
+        spoken = None if link is None else link._matching.get(peer.key)
+        if link is None or connection is None or spoken is None:
+            return
+        pieces = [data[at : at + PIECE_SIZE_MAX] for at in range(0, len(data), PIECE_SIZE_MAX)]
+        frames = [Data(spoken.mine, at == 0, at == len(pieces) - 1, piece) for at, piece in enumerate(pieces)]
+        connection.write(peer.name, b"".join(link.channel.seal(encode_frame(frame)) for frame in frames))
 
     def post(self, name: str, body: Body | None, *, heard: int | None = None, party: bytes = b"") -> None:
         """Send a message in the session with a neighbour, if there is one."""

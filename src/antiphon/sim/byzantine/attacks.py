@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import AntiphonError
-from antiphon.sim.byzantine import blocks, credentials, epochs, forks, messages, worst_member
+from antiphon.sim.byzantine import blocks, connections, credentials, epochs, forks, messages, worst_member
 from antiphon.sim.byzantine.attacker import Attacker
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.trace import Kind
@@ -72,6 +72,9 @@ _FURTHER: tuple[Attack, ...] = (
     worst_member.strangers,
     worst_member.much_seen,
     worst_member.scorched_earth,
+    connections.garbage_connections,
+    connections.replayed_connections,
+    connections.impostors,
 )
 _LIKELY = 0.08  # that an act has one of the further attacks, for each of them
 
