@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from antiphon.pipeline.jobs.report import PartyReport
 
 LIVE = "live.json"
-NAMES = ("alice", "carol")  # the founder of the party, and the member who was revoked
+NAMES = ("alice", "bob")  # the founder of the party, and the one who revoked a member
 COUNTS = ("control", "based", "applied", "refused", "pending", "ended")
 #: For few rows, the optimisations of Spark for many rows cost more than they save.
 SMALL = {

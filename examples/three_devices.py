@@ -1,10 +1,9 @@
-"""Three devices in three processes create a party, edit apart, sync, admit, revoke, and agree.
+"""Three devices in three processes create a party over a network, edit apart, meet again, and agree.
 
-Each device is a process with its own folder. They communicate over pipes, and exchange only bytes: ranges of feeds
-under signed heads, in an order that differs from device to device. Two devices edit a text and an object while they are
-apart. After a sync they have the same bytes; each prints the hash of the party's state and of all its items. Then the
-history is cut at an epoch: every device computes the same snapshot and drops the messages before it, and a new device
-begins with the snapshot and the tail alone.
+Each device is a process with its own store, which listens on this machine; every block goes over an encrypted channel
+between two of them. While connections are cut, both sides write; when they are back, all have the same bytes. A member
+is revoked, and from then on nobody answers it. Then the history is cut at an epoch: devices compute the same snapshot,
+each for itself, and drop the messages before it, and a new device begins with the snapshot and the tail alone.
 
     make demo
 """
@@ -14,215 +13,187 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import random
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from antiphon.core.cid import Cid
-from antiphon.core.errors import AntiphonError
-from antiphon.core.keys import PublicKey
-from antiphon.core.ports import SystemRandomness
-from antiphon.feed.span import claimed_feed
-from antiphon.feed.store.feed_store import FeedStore
-from antiphon.halo.credentials.claims import Role
-from antiphon.halo.keys.identity import new_device, new_identity
-from antiphon.halo.keys.key_file import Protection
-from antiphon.halo.keys.key_store import KeyStore
-from antiphon.halo.member.membership import Membership
-from antiphon.party.engine.authority import PartyAuthority
-from antiphon.party.epochs.epochs import Epochs
-from antiphon.party.live.processor import PartyProcessor
-from antiphon.party.store.meta_store import MetaStore
+import antiphon
+from antiphon import AntiphonError, Party, Role
 from antiphon.snapshot.blob_store import BlobStore
 
 NAMES = ("alice", "bob", "carol")
 NEWCOMER = "dora"
-MODELS = ("object", "text", "messenger")
+PARTY = "Summer trip"
 LIVE = "live.json"  # in the folder of the demo: the final state of each device
+PATIENCE = 30.0  # seconds
+Route = Callable[[str], str]
 
 
 # -- the device process: answers one JSON line for each JSON line
 
 
-class DeviceProcess:
-    """A device with its stores on disk."""
+class Device:
+    """A device with its store on disk."""
 
     def __init__(self, name: str, home: Path) -> None:
-        self.keys = KeyStore.create(home / "keys", protection=Protection.UNPROTECTED)
-        self.identity, self.recovery_phrase = new_identity(self.keys, name, SystemRandomness())
-        self.device = new_device(self.keys, f"{name}'s laptop", self.identity.key)
-        self.store = FeedStore.open(home / "feeds")
-        self.meta = MetaStore.open(home / "meta.db")
-        self.blobs = BlobStore.open(home / "blobs")
-        self.home = home
-        self.party: Membership | None = None
-        self.processor: PartyProcessor | None = None
-        self.known_epochs: Epochs | None = None
-
-    def member(self) -> Membership:
-        if self.party is None:
-            raise SystemExit("no party yet")
-        return self.party
+        self.store = antiphon.open(home, name=name, unprotected=True, epochs=False)
+        self.address = str(self.store.listen())
 
     def whoami(self) -> dict[str, str]:
-        return {"identity": self.identity.key.hex()}
+        return {"identity": self.store.me.hex(), "device": self.store.device.hex(), "address": self.address}
+
+    # -- the party
+
+    @property
+    def party(self) -> Party:
+        return self.store.party(PARTY)
 
     def found(self) -> dict[str, str]:
-        self.party = Membership.found(self.store, self.keys, self.identity, self.device)
-        return self.subscribed()
+        return {"party": str(self.store.create_party(PARTY).key)}
 
-    def subscribed(self) -> dict[str, str]:
-        party = self.member()
-        self.meta.subscribe(party.party, genesis_feed=party.genesis_feed, label="demo")
-        return {"party": party.party.hex(), "genesis": party.genesis_feed.hex()}
+    def invite(self, identity: str, role: str) -> dict[str, str]:
+        return {"invitation": str(self.party.invite(identity, Role[role]))}
 
-    def visit(self, party: str, genesis: str) -> dict[str, str]:
-        """Hold a party from an invitation: its key, and the key of its first feed."""
-        self.party = Membership.open(
-            self.store, self.keys, self.device, PublicKey.from_hex(party), PublicKey.from_hex(genesis)
-        )
-        return self.subscribed()
+    def join(self, invitation: str) -> dict[str, object]:
+        self.store.join(invitation)
+        return {}
 
-    def join(self) -> dict[str, str]:
-        party = self.member()
-        party.join(party.vouch(self.identity))
-        return {"feed": party.open_data_feed().feed.hex()}
+    def revoke(self, identity: str) -> dict[str, object]:
+        self.party.revoke(identity)
+        return {}
 
-    def admit(self, identity: str, role: str) -> dict[str, str]:
-        return {"stamp": str(self.member().admit(bytes.fromhex(identity), [Role[role]]))}
+    # -- the network
 
-    def revoke(self, identity: str) -> dict[str, str]:
-        return {"stamp": str(self.member().revoke(bytes.fromhex(identity)))}
+    def connect(self, address: str) -> dict[str, object]:
+        self.store.connect(address)
+        return {}
 
-    def live(self) -> PartyProcessor:
-        """Return the running party."""
-        if self.processor is None:
-            member = self.member()
-            authority = PartyAuthority.of(self.store, member)
-            self.processor = PartyProcessor(
-                member.party, self.store, authority, path=self.home / "items.db", blobs=self.blobs
-            )
-        return self.processor
-
-    def epochs(self) -> Epochs:
-        if self.known_epochs is None:
-            self.known_epochs = Epochs(self.live(), self.member())
-        return self.known_epochs
-
-    def declare(self) -> dict[str, int]:
-        """Declare an epoch."""
-        return {"number": self.epochs().declare().number}
-
-    def step(self) -> dict[str, object]:
-        """Recompute, attest, move onto the final epoch. Return its number and its snapshot."""
-        self.epochs().step()
-        base = self.epochs().base
-        return {"number": self.epochs().number, "snapshot": "" if base is None else str(base.cid)}
-
-    def prune(self) -> dict[str, int]:
-        return {"dropped": self.epochs().prune()}
-
-    def wanted(self) -> dict[str, list[str]]:
-        """Return the CIDs of missing blobs of the last final epoch."""
-        return {"cids": [str(cid) for cid in self.epochs().wanted(whole=True)]}
-
-    def get_blobs(self, cids: list[str]) -> dict[str, dict[str, str]]:
-        return {"blobs": {cid: self.blobs.get(Cid.parse(cid)).hex() for cid in cids}}
-
-    def put_blobs(self, blobs: dict[str, str]) -> dict[str, int]:
-        """Store blobs. Each is checked against its CID."""
-        self.blobs.put_all((Cid.parse(cid), bytes.fromhex(data)) for cid, data in blobs.items())
-        return {"blobs": len(blobs)}
-
-    def create(self, model: str) -> dict[str, str]:
-        return {"item": self.live().create(model).id.hex()}
-
-    def edit(self, item: str, command: str, arguments: list[Any]) -> dict[str, str]:
-        return {"stamp": str(self.live().item(bytes.fromhex(item)).edit(command, *arguments))}
-
-    def post(self, item: str, count: int) -> dict[str, int]:
-        """Write several posts in one batch."""
-        party = self.live()
-        with party.batch():
-            for number in range(count):
-                party.item(bytes.fromhex(item)).edit("post", f"note {number}")
-        return {"written": count}
-
-    def show(self, item: str) -> dict[str, Any]:
-        """Return the value of an item, and the hash of its bytes."""
-        found = self.live().item(bytes.fromhex(item))
-        return {"value": found.value, "bytes": hashlib.sha256(found.snapshot()).hexdigest()}
-
-    def held(self) -> dict[str, object]:
-        """Return the hash of every item, and the epoch, for `bulk.py` to compare with."""
-        party = self.live()
-        items = {item.hex(): hashlib.sha256(party.snapshot(item)).hexdigest() for item in party.items()}
-        return {"party": party.key.hex(), "items": items, **self.step()}
+    def disconnect(self, address: str) -> dict[str, object]:
+        self.store.disconnect(address)
+        return {}
 
     def lengths(self) -> dict[str, int]:
-        return {record.feed.hex(): record.length for record in self.store.feeds(self.member().party)}
+        """Return the length of each feed of which this device holds blocks."""
+        feeds = self.store.manager.feeds.feeds(bytes(self.party.key))
+        return {record.feed.hex(): record.length for record in feeds if record.start < record.length}
 
-    def give(self, have: dict[str, int]) -> dict[str, list[str]]:
-        """Return the ranges that another device lacks, as bytes."""
-        ranges = []
-        for record in self.store.feeds(self.member().party):
-            start = max(record.start, have.get(record.feed.hex(), 0))
-            if start < record.length:
-                ranges += [span.encode().hex() for span in self.store.spans(record.feed, start)]
-        return {"ranges": ranges}
+    def reach(self, lengths: dict[str, int]) -> dict[str, int]:
+        """Wait until all blocks up to these lengths have come, and apply them. Return how many came meanwhile."""
+        before = sum(self.lengths().values())
+        until(lambda: all(self.lengths().get(feed, 0) >= length for feed, length in lengths.items()))
+        self.party.refresh()
+        return {"came": sum(self.lengths().values()) - before}
 
-    def take(self, ranges: list[str], seed: int) -> dict[str, int]:
-        """Store ranges in a random order; a range that does not link yet is tried again."""
-        waiting, taken = [bytes.fromhex(data) for data in ranges], 0
-        begins = self.epochs().begins()  # where feeds may begin if an epoch holds the earlier messages
-        random.Random(seed).shuffle(waiting)
-        while waiting:
-            left = []
-            for data in waiting:
-                try:
-                    taken += self.store.ingest_bytes(data, begins.get(claimed_feed(data) or b"")).added
-                except AntiphonError:
-                    left.append(data)
-            if len(left) == len(waiting):
-                break
-            waiting = left
-        if taken:
-            self.live().process()
-        return {"blocks": taken, "refused": len(waiting)}
+    def ready(self) -> dict[str, object]:
+        """Wait until this device has the party, and has joined it."""
+        until(self._has_joined)
+        return {}
+
+    def _has_joined(self) -> bool:
+        try:
+            return self.party.member.control is not None
+        except AntiphonError:  # the first blocks have not come
+            return False
+
+    # -- items
+
+    def create(self, model: str) -> dict[str, str]:
+        return {"item": self.party.create(model).id.hex()}
+
+    def edit(self, item: str, command: str, arguments: list[Any]) -> dict[str, object]:
+        self.party.item(bytes.fromhex(item)).edit(command, *arguments)
+        return {}
+
+    def post(self, item: str, count: int) -> dict[str, object]:
+        """Write several posts in one batch."""
+        with self.party.batch():
+            for number in range(count):
+                self.party.item(bytes.fromhex(item)).edit("post", f"note {number}")
+        return {}
+
+    def show(self, item: str) -> dict[str, Any]:
+        """Return the value of an item, and its bytes."""
+        found = self.party.processor.item(bytes.fromhex(item))
+        return {"value": found.value, "bytes": found.snapshot().hex()}
 
     def state(self) -> dict[str, object]:
-        state, party = self.member().state, self.live()
-        items = hashlib.sha256(b"".join(party.snapshot(item) for item in party.items())).hexdigest()
+        """Return the members of the party, and the hashes of its state and of all its items."""
+        state, items = self.party.members, self.items()
         return {
             "digest": state.digest.hex(),
             "members": {member.subject.hex(): sorted(role.name for role in member.roles) for member in state.members},
             "feeds": len(state.feeds),
-            "items": items,
-            "void": len(party.refused()),
+            "items": hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest(),
+            "void": len(self.party.refused()),
         }
+
+    def items(self) -> dict[str, str]:
+        """Return the hash of every item."""
+        processor = self.party.processor
+        return {item.hex(): hashlib.sha256(processor.snapshot(item)).hexdigest() for item in processor.items()}
+
+    # -- epochs
+
+    def attesters(self, devices: list[str]) -> dict[str, object]:
+        self.party.epochs.set_policy(attesters=devices, generator=self.store.device)
+        return {}
+
+    def declare(self) -> dict[str, int]:
+        return {"number": self.party.epochs.declare().number}
+
+    def stand(self, number: int) -> dict[str, object]:
+        """Wait until an epoch is final, and this device stands on its snapshot."""
+        until(lambda: self.party.epochs.step() or self.party.epochs.number >= number)
+        return self.epoch()
+
+    def epoch(self) -> dict[str, object]:
+        epochs = self.party.epochs
+        found = [str(epoch.snapshot) for epoch in epochs if epoch.final and epoch.number == epochs.number]
+        return {"number": epochs.number, "snapshot": "".join(found)}
+
+    def prune(self) -> dict[str, int]:
+        return {"dropped": self.party.epochs.prune()}
+
+    def blobs(self) -> dict[str, int]:
+        blobs = self.store.manager.blobs
+        assert isinstance(blobs, BlobStore)
+        return {"blobs": blobs.count}
+
+    def held(self) -> dict[str, object]:
+        """Return the hash of every item, and the epoch, for `bulk.py` to compare with."""
+        return {"party": self.party.key.hex(), "items": self.items(), **self.epoch()}
+
+
+def until(done: Callable[[], object]) -> None:
+    """Look again and again until something is done, for half a minute at most."""
+    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
+    while not done():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"nothing came for {PATIENCE:.0f} seconds")
+        pause.wait(0.005)
 
 
 def serve(name: str, home: Path) -> None:
-    device = DeviceProcess(name, home)
+    device = Device(name, home)
     for line in sys.stdin:
         call = json.loads(line)
         answer = getattr(device, call.pop("do"))(**call)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-    if device.processor is not None:
-        device.processor.close()
     device.store.close()
-    device.blobs.close()
-    device.meta.close()
 
 
-# -- the director: starts the devices and carries bytes between them
+# -- the director: tells the devices what to do; what they know of each other comes over the network
 
 
 class Remote:
@@ -233,7 +204,23 @@ class Remote:
         command = [sys.executable, __file__, "--device", name, "--home", str(home / name)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def __call__(self, do: str, **arguments: object) -> dict[str, object]:
+    @cached_property
+    def _about(self) -> dict[str, str]:
+        return self("whoami")
+
+    @property
+    def identity(self) -> str:
+        return self._about["identity"]
+
+    @property
+    def key(self) -> str:
+        return self._about["device"]
+
+    @property
+    def address(self) -> str:
+        return self._about["address"]
+
+    def __call__(self, do: str, **arguments: object) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
@@ -241,186 +228,219 @@ class Remote:
         answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit(f"{self.name}'s process ended")
-        found: dict[str, object] = json.loads(answer)
+        found: dict[str, Any] = json.loads(answer)
         return found
 
     def close(self) -> None:
         self._process.communicate()
 
 
-def sync(devices: list[Remote], chance: random.Random) -> int:
-    """Copy blocks between random pairs of devices, until no device lacks any."""
-    total = 0
-    while True:
-        learned = 0
-        pairs = [(one, other) for one in devices for other in devices if one is not other]
-        chance.shuffle(pairs)
-        for giver, taker in pairs:
-            ranges = giver("give", have=taker("lengths"))["ranges"]
-            blocks = taker("take", ranges=ranges, seed=chance.randrange(1 << 30))["blocks"]
-            assert isinstance(blocks, int)
-            learned += blocks
-        total += learned
-        if not learned:
-            return total
+class Story:
+    """The devices, and what is told of them."""
+
+    def __init__(self, home: Path, console: Console, route: Route) -> None:
+        self.home = home
+        self.console = console
+        self.route = route  # the address under which an address is reached: a test puts a proxy between
+        self.devices = [Remote(name, home) for name in NAMES]  # they start side by side
+        self.alice, self.bob, self.carol = self.devices
+        self.names = {device.identity: device.name for device in self.devices}
+
+    def tell(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+    def link(self, dialler: Remote, answerer: Remote) -> None:
+        dialler("connect", address=self.route(answerer.address))
+
+    def cut(self, dialler: Remote, answerer: Remote) -> None:
+        dialler("disconnect", address=self.route(answerer.address))
+
+    @contextmanager
+    def apart(self, device: Remote) -> Iterator[None]:
+        """Cut all connections of one device, and connect it again afterwards."""
+        others = [other for other in self.devices if other is not device]
+        for other in others:
+            self.cut(*self._ends(device, other))
+        yield
+        for other in others:
+            self.link(*self._ends(device, other))
+
+    def _ends(self, one: Remote, other: Remote) -> tuple[Remote, Remote]:
+        """Return who dials, and who answers: later ones dial earlier ones."""
+        first, second = sorted((one, other), key=self.devices.index)
+        return second, first
+
+    def meet(self, *devices: Remote) -> str:
+        """Wait until these devices hold the same blocks. Return how many came, and how long it took."""
+        begun, came = time.monotonic(), 0
+        while True:
+            held = [device("lengths") for device in devices]
+            if all(one == held[0] for one in held):
+                return f"{came} blocks in {1000 * (time.monotonic() - begun):.0f} ms"
+            most = {feed: max(one.get(feed, 0) for one in held) for feed in set().union(*held)}
+            came += sum(device("reach", lengths=most)["came"] for device in devices)
+
+    # -- the parts
+
+    def begin(self) -> None:
+        self.tell("[bold]Three devices[/], each a process with its own store, which listens on this machine:")
+        for device in self.devices:
+            scheme, _, place = device.address.partition("//")
+            self.tell(f"  {device.name:6}{scheme}//{place[:8]}…{place[place.index('@') :]}")
+        party = str(self.alice("found")["party"])
+        self.tell(f"alice creates party {party[:8]}…; its genesis key signs once and is discarded")
+        for device, role in ((self.bob, "OWNER"), (self.carol, "EDITOR")):
+            begun = time.monotonic()
+            invitation = self.alice("invite", identity=device.identity, role=role)["invitation"]
+            device("join", invitation=invitation)
+            self.link(device, self.alice)
+            device("ready")
+            took = f"{1000 * (time.monotonic() - begun):.0f} ms"
+            self.tell(f"{device.name} is admitted as {role.lower()}, dials alice, and joins: {took}")
+        self.link(self.carol, self.bob)
+        self.meet(*self.devices)
+
+    def edit(self) -> bool:
+        """Both sides of a partition write; then they have the same bytes. True if so."""
+        alice, bob, carol = self.devices
+        models = ("object", "text", "messenger")
+        self.trip, self.plan, self.notes = (str(alice("create", model=f"antiphon/{model}")["item"]) for model in models)
+        alice("edit", item=self.trip, command="set", arguments=["title", "A trip"])
+        alice("edit", item=self.plan, command="insert", arguments=[0, "We go to the sea."])
+        self.tell(f"alice creates an object, a text and a thread, and all get them: {self.meet(*self.devices)}")
+        with self.apart(alice):
+            self.tell(
+                "\n[bold]Alice's connections are cut[/]; she edits, bob edits, and bob and carol post 50 notes each:"
+            )
+            alice("edit", item=self.plan, command="insert", arguments=[16, ", by train"])
+            alice("edit", item=self.trip, command="set", arguments=["title", "A trip to the sea"])
+            alice("edit", item=self.trip, command="add", arguments=["bring", "towels"])
+            bob("edit", item=self.plan, command="insert", arguments=[0, "In June: "])
+            bob("edit", item=self.plan, command="mark", arguments=[0, 7, "bold", True])
+            bob("edit", item=self.trip, command="add", arguments=["bring", "books"])
+            bob("edit", item=self.trip, command="set", arguments=[["hotel", "stars"], 3])
+            for device in (bob, carol):
+                device("post", item=self.notes, count=50)
+            self.meet(bob, carol)
+            self.show(self.devices)
+        moved = self.meet(*self.devices)
+        self.tell(f"[bold]the connections are back[/], {moved}: the same on all, byte for byte")
+        return self.show(self.devices)
+
+    def show(self, devices: Iterable[Remote]) -> bool:
+        """Print the object and the text of each device. True if the bytes are equal."""
+        table = Table("device", "the object", "the text", "hash of both")
+        hashes = set()
+        for device in devices:
+            item, text = device("show", item=self.trip), device("show", item=self.plan)
+            both = hashlib.sha256(f"{item['bytes']}{text['bytes']}".encode()).hexdigest()[:16]
+            hashes.add(both)
+            table.add_row(device.name, json.dumps(item["value"]), str(text["value"]), both)
+        self.console.print(table)
+        return len(hashes) == 1
+
+    def agree(self, devices: Iterable[Remote]) -> bool:
+        """Print the state of each device. True if they are equal."""
+        table = Table("device", "members", "feeds", "void", "hash of the party's state", "hash of all items")
+        found = set()
+        for device in devices:
+            state = device("state")
+            members = [f"{self.names[key]} ({'/'.join(roles).lower()})" for key, roles in state["members"].items()]
+            figures = [str(state["feeds"]), str(state["void"]), state["digest"][:16], state["items"][:16]]
+            table.add_row(device.name, ", ".join(sorted(members)), *figures)
+            found.add((state["digest"], state["items"]))
+        self.console.print(table)
+        return len(found) == 1
+
+    def revoke(self) -> bool:
+        """Revoke a member, who writes on meanwhile. True if the others agree on what counts."""
+        alice, bob, carol = self.devices
+        with self.apart(bob):
+            bob("revoke", identity=carol.identity)
+            carol("post", item=self.notes, count=25)
+            self.tell(
+                "\nbob, whose connections are cut, revokes carol, while carol posts 25 more notes, which alice takes"
+            )
+            self.meet(alice, carol)
+        self.tell(f"bob is back: {self.meet(alice, bob)}. The 25 notes are void, and nobody answers carol any more")
+        agreed = self.agree((alice, bob))
+        carol.close()
+        self.devices.remove(carol)
+        return agreed
+
+    def cut_history(self) -> bool:
+        """Declare an epoch, drop the messages before it, and let a new device begin with the snapshot and the tail."""
+        alice, bob = self.devices
+        dora = Remote(NEWCOMER, self.home)
+        alice("attesters", devices=[alice.key, bob.key])
+        self.meet(alice, bob)
+        number = alice("declare")["number"]
+        snapshots = {device("stand", number=number)["snapshot"] for device in self.devices}
+        dropped = ", ".join(str(device("prune")["dropped"]) for device in self.devices)
+        self.tell(f"\nalice declares [bold]epoch {number}[/]; she and bob compute the snapshot, each for themselves:")
+        self.tell(f"  {', '.join(snapshots)}")
+        self.tell(f"each drops the messages before it: {dropped} blocks")
+        late = str(alice("create", model="antiphon/text")["item"])
+        alice("edit", item=late, command="insert", arguments=[0, "After the epoch."])
+        self.devices.append(dora)
+        self.names[dora.identity] = dora.name
+        begun = time.monotonic()
+        dora("join", invitation=alice("invite", identity=dora.identity, role="READER")["invitation"])
+        self.meet(alice, bob)
+        self.link(dora, bob)
+        dora("ready")
+        found = dora("stand", number=number)
+        self.meet(*self.devices)
+        took = f"{1000 * (time.monotonic() - begun):.0f} ms"
+        blobs = dora("blobs")["blobs"]
+        self.tell(f"dora starts, joins by bob, with {blobs} blobs and the messages after the epoch alone: {took}")
+        self.tell(f"  {found['snapshot']}")
+        return self.agree(self.devices) and snapshots == {found["snapshot"]}
+
+    def hold(self) -> bool:
+        """Declare another epoch without dropping messages, write more, and store the final states for `bulk.py`."""
+        alice, bob = self.devices[:2]
+        number = alice("declare")["number"]
+        for device in self.devices:
+            device("stand", number=number)
+        alice("post", item=self.notes, count=20)
+        bob("edit", item=self.trip, command="set", arguments=["title", "A trip to the mountains"])
+        self.meet(*self.devices)
+        held = {device.name: device("held") for device in self.devices}
+        (self.home / LIVE).write_text(json.dumps(held))
+        self.tell(f"alice declares epoch {number}; all devices keep its messages, for the last part of the demo")
+        return len({json.dumps(one, sort_keys=True) for one in held.values()}) == 1
+
+    def close(self) -> None:
+        for device in self.devices:
+            device.close()
 
 
-def edit_apart(alice: Remote, bob: Remote, trip: str, plan: str) -> None:
-    """Both edit the same object and the same text, without a sync in between."""
-    alice("edit", item=plan, command="insert", arguments=[16, ", by train"])
-    alice("edit", item=trip, command="set", arguments=["title", "A trip to the sea"])
-    alice("edit", item=trip, command="add", arguments=["bring", "towels"])
-    bob("edit", item=plan, command="insert", arguments=[0, "In June: "])
-    bob("edit", item=plan, command="mark", arguments=[0, 7, "bold", True])
-    bob("edit", item=trip, command="add", arguments=["bring", "books"])
-    bob("edit", item=trip, command="set", arguments=[["hotel", "stars"], 3])
-
-
-def show(console: Console, devices: list[Remote], trip: str, plan: str) -> bool:
-    """Print the object and the text of each device. True if the bytes are equal."""
-    table = Table("device", "the object", "the text", "hash of both")
-    hashes = set()
-    for device in devices:
-        item, text = device("show", item=trip), device("show", item=plan)
-        both = hashlib.sha256(f"{item['bytes']}{text['bytes']}".encode()).hexdigest()[:16]
-        hashes.add(both)
-        table.add_row(device.name, json.dumps(item["value"]), str(text["value"]), both)
-    console.print(table)
-    return len(hashes) == 1
-
-
-def fetch(giver: Remote, taker: Remote) -> int:
-    """Copy the blobs of the last final epoch's snapshot, level by level, until none is missing."""
-    count = 0
-    while cids := taker("wanted")["cids"]:
-        blobs = giver("get_blobs", cids=cids)["blobs"]
-        taker("put_blobs", blobs=blobs)
-        taker("step")
-        assert isinstance(blobs, dict)
-        count += len(blobs)
-    return count
-
-
-def cut(
-    console: Console, home: Path, devices: list[Remote], chance: random.Random, invitation: dict[str, object]
-) -> bool:
-    """Declare an epoch, drop the messages before it, and let a new device begin with the snapshot and the tail."""
-    alice = devices[0]
-    dora = Remote(NEWCOMER, home)
-    alice("admit", identity=dora("whoami")["identity"], role="READER")
-    number = alice("declare")["number"]
-    sync(devices, chance)
-    snapshots = {device("step")["snapshot"] for device in devices}
-    dropped = [device("prune")["dropped"] for device in devices]
-    console.print(f"\nalice declares [bold]epoch {number}[/]; each device computes the snapshot itself:")
-    console.print(f"  {snapshots.pop()}")
-    console.print(f"each drops the messages before it: {', '.join(map(str, dropped))} blocks")
-    late = alice("create", model="antiphon/text")["item"]
-    alice("edit", item=late, command="insert", arguments=[0, "After the epoch."])
-    sync(devices, chance)
-
-    dora("visit", **invitation)
-    moved = sync([alice, dora], chance)
-    blobs = fetch(alice, dora)
-    moved += sync([alice, dora], chance)
-    found, wanted = dora("step"), alice("step")
-    same = not snapshots and found == wanted and dora("state")["items"] == alice("state")["items"]
-    console.print(f"dora joins with {blobs} blobs, and {moved} blocks: those of the control feeds, and the tail")
-    console.print(f"  {found['snapshot']}")
-    dora.close()
-    return same
-
-
-def hold(console: Console, home: Path, devices: list[Remote], chance: random.Random, trip: str, notes: str) -> bool:
-    """Declare another epoch without dropping messages, write some more, and store the final states for `bulk.py`."""
-    number = devices[0]("declare")["number"]
-    sync(devices, chance)
-    for device in devices:
-        device("step")
-    devices[0]("post", item=notes, count=20)
-    devices[1]("edit", item=trip, command="set", arguments=["title", "A trip to the mountains"])
-    sync(devices, chance)
-    held = {device.name: device("held") for device in devices}
-    (home / LIVE).write_text(json.dumps(held))
-    console.print(f"alice declares epoch {number}; all devices keep its messages, for the last part of the demo")
-    return len({json.dumps(one, sort_keys=True) for one in held.values()}) == 1
-
-
-def direct(home: Path, seed: int, console: Console) -> bool:
-    chance = random.Random(seed)
+def direct(home: Path, console: Console, route: Route = str) -> bool:
     marker = home / "made-by-the-demo"
     if home.exists() and any(home.iterdir()) and not marker.exists():
         raise SystemExit(f"{home} is not empty, and was not made by the demo; name another folder with --home")
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     marker.touch()
-    devices = [Remote(name, home) for name in NAMES]
-    alice, bob, carol = devices
-    who = {device.name: str(device("whoami")["identity"]) for device in devices}
-
-    console.print("[bold]Three devices[/], each a process with its own store.")
-    invitation = alice("found")
-    console.print(f"alice creates party {str(invitation['party'])[:8]}; its genesis key signs once and is discarded")
-    for device, role in ((bob, "OWNER"), (carol, "EDITOR")):
-        alice("admit", identity=who[device.name], role=role)
-        device("visit", **invitation)
-        sync([alice, device], chance)
-        device("join")
-        console.print(f"{device.name} is admitted as {role.lower()}, joins, and opens its feeds")
-    sync(devices, chance)
-
-    trip, plan, notes = (str(alice("create", model=f"antiphon/{model}")["item"]) for model in MODELS)
-    alice("edit", item=trip, command="set", arguments=["title", "A trip"])
-    alice("edit", item=plan, command="insert", arguments=[0, "We go to the sea."])
-    sync(devices, chance)
-    console.print("\nalice creates an object, a text and a thread; all sync. [bold]Now alice and bob edit apart:[/]")
-    edit_apart(alice, bob, trip, plan)
-    show(console, [alice, bob], trip, plan)
-    moved = sync([alice, bob], chance)
-    console.print(f"[bold]after a sync[/] of {moved} blocks: the same on both, byte for byte")
-    same = show(console, [alice, bob], trip, plan)
-
-    for device in (bob, carol):
-        device("post", item=notes, count=50)
-    moved = sync([bob, carol], chance)
-    console.print(f"\nbob and carol post 50 notes each, and exchange {moved} blocks")
-    bob("revoke", identity=who["carol"])
-    carol("post", item=notes, count=25)
-    console.print("bob revokes carol, while carol, who does not know it yet, posts 25 more notes")
-    moved = sync(devices, chance)
-    console.print(f"all sync, each in its own order: {moved} blocks")
-
-    states = [device("state") for device in devices]
-    table = Table("device", "members", "feeds", "void", "hash of the party's state", "hash of all items")
-    names = {key: name for name, key in who.items()}
-    for device, state in zip(devices, states, strict=True):
-        members = state["members"]
-        assert isinstance(members, dict)
-        shown = ", ".join(sorted(f"{names[key]} ({'/'.join(roles).lower()})" for key, roles in members.items()))
-        figures = [str(state[key]) for key in ("feeds", "void")]
-        table.add_row(device.name, shown, *figures, str(state["digest"])[:16], str(state["items"])[:16])
-    console.print(table)
-    agreed = same and len({(str(state["digest"]), str(state["items"])) for state in states}) == 1
+    story = Story(home, console, route)
+    story.begin()
+    agreed = story.edit() and story.agree(story.devices)
     console.print("[bold green]All three agree.[/]" if agreed else "[bold red]They do not agree.[/]")
-    same = cut(console, home, devices, chance, invitation)
-    same = hold(console, home, devices, chance, trip, notes) and same
+    same = all([story.revoke(), story.cut_history(), story.hold()])
     console.print("[bold green]The same snapshot, the same items.[/]" if same else "[bold red]The snapshots differ.[/]")
-    for device in devices:
-        device.close()
+    story.close()
     return agreed and same
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--home", type=Path, default=Path(".demo"), help="a folder for the stores, made again")
-    parser.add_argument("--seed", type=int, default=7, help="decides the order in which devices sync")
     parser.add_argument("--device", choices=(*NAMES, NEWCOMER), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.device:
-        options.home.mkdir(parents=True, exist_ok=True)
         serve(options.device, options.home)
-        return
-    if not direct(options.home, options.seed, Console()):
+    elif not direct(options.home, Console()):
         raise SystemExit(1)
 
 
