@@ -137,7 +137,7 @@ class Proxy:
             self._ways |= {up, down}
             await asyncio.gather(up.run(), down.run())
             self._ways -= {up, down}
-        except OSError:
+        except (OSError, asyncio.CancelledError):  # a server of asyncio would log that its task was cancelled
             _reset(writer)
         finally:
             for end in ends:

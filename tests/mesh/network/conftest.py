@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,6 +16,14 @@ sys.path.append(str(BENCH))  # for the harness, which these tests and the benchm
 
 if TYPE_CHECKING:
     from harness.lab import Lab, Link
+
+
+@pytest.fixture(scope="session", autouse=True)
+def harness_path() -> Iterator[None]:
+    """Let processes that the harness starts find it, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(BENCH), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")
