@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -114,13 +115,22 @@ class MapFile(ABC, Generic[View]):
             ) from error
 
     def _make_lock_file(self) -> None:
-        """Allocate LMDB's lock file, which is mapped: a page of it that finds no room on the disk kills the process."""
-        if not self.readonly:
+        """Allocate LMDB's lock file, which is mapped: a page of it that finds no room on the disk kills the process.
+
+        Readers make one, too, where they may write: else LMDB reads without.
+        """
+        if self.readonly and not self.file.exists():
+            return
+        try:
             handle = os.open(self.path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(handle, 0, _LOCK_SIZE)
-            finally:
-                os.close(handle)
+        except OSError as error:
+            if self.readonly and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                return
+            raise
+        try:
+            os.posix_fallocate(handle, 0, _LOCK_SIZE)
+        finally:
+            os.close(handle)
 
     @property
     def file(self) -> Path:
