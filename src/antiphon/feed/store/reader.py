@@ -124,11 +124,11 @@ class FeedReader:
         return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
     def spans(
-        self, feed: bytes, start: int | None = None, *, bodies: bool = True, size: int = _READ_SIZE
+        self, feed: bytes, start: int | None = None, *, bodies: bool = True, size: int | None = None
     ) -> Iterator[Span]:
         """Yield all blocks from `start` on as spans under signed heads, to send to a peer. Synced first.
 
-        About `size` bytes are read at a time.
+        About `size` bytes are read at a time, by default 1 MiB.
         Only here and in `trail` is anything of an ignored feed present: the small geneses that others may need.
         """
         synced = 0
@@ -361,13 +361,13 @@ class FeedReader:
         *,
         valid: bool,
         ignored: bool = False,
-        size: int = _READ_SIZE,
+        size: int | None = None,
     ) -> Iterator[Span]:
         """Yield stored spans from `start`, about `size` bytes per transaction, so that none is open across a yield.
 
         Bodies of an ignored feed are left out, but with `ignored`.
         """
-        at, read = start, -1
+        at, read, size = start, -1, _READ_SIZE if size is None else size
         while read != (now := self._env.transaction()):  # otherwise the feed has not grown since
             with self._env.read() as tables:
                 record = tables.record(feed)
