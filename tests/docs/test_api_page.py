@@ -25,7 +25,7 @@ CLASSES += [antiphon.Subscription, PartyEpochs, PartyOperator, Schemas, UndoStac
 INTERNAL = {"Subscription": {"begin", "deliver", "fail", "put", "take"}}
 #: Members that instances get in `__init__`.
 ATTRIBUTES = {
-    "Store": {"recovery_phrase", "path", "keys", "manager", "held_views", "registry"},
+    "Store": {"recovery_phrase", "path", "keys", "manager", "held_views", "registry", "network"},
     "Party": {"store", "schemas", "epochs", "operator", "processor", "member", "queries"},
 }
 OPERATORS = {"in", "len", "for", "str"}
