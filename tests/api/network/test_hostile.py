@@ -17,6 +17,7 @@ import antiphon
 from antiphon import Party, Store
 from antiphon.core.ports import SystemRandomness
 from antiphon.mesh.channel.channel import Channel
+from antiphon.mesh.transport import limits
 from antiphon.mesh.transport.address import Address
 
 SILENT = 1_000
@@ -115,3 +116,14 @@ def test_a_member_that_writes_without_end_does_not_keep_others_waiting(
         finally:
             stop.set()
             thread.join()
+
+
+def test_a_device_may_say_much_right_behind_its_proof(
+    bob: Store, party: Party, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tags of many parties may come in one piece with the last message of the handshake: they do not count."""
+    for number in range(20):
+        bob.create_party(f"Party {number}").invite(party.store.me)
+    monkeypatch.setattr(limits, "UNPROVEN_SIZE_MAX", 400)
+    assert bob.connect(address)
+    assert party.synced(timeout=30)

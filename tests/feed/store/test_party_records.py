@@ -115,3 +115,12 @@ def test_a_change_costs_the_same_among_many_feeds(tmp_path: Path) -> None:
             store.append(PAIRS[0], PARTY, [DRAFT])
             costs.append(calls(changed.take) + calls(watch.poll) + calls(lambda: store.record(PAIRS[0].key)))
     assert costs[0] == costs[1]
+
+
+def test_the_records_of_all_parties_can_be_read_at_once(tmp_path: Path) -> None:
+    with filled(tmp_path, 3) as store:
+        expected = {bytes(record.party): store.feeds(record.party) for record in store.feeds()}
+    with FeedStore.open(tmp_path) as store:
+        primed = store.records_of_all()
+        assert {bytes(party): store.feeds(party) for party in expected} == expected
+        assert {one.at for one in primed} == {store.transaction}

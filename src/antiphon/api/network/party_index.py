@@ -113,6 +113,7 @@ class PartyIndex:
         """Look at these parties, with None at all. Return the views that have changed."""
         followed = self._followed()
         wanted = {*followed, *self._views} if parties is None else set(map(bytes, parties))
+        primed = self._store.manager.feeds.records_of_all() if parties is None else []
         for party in list(wanted):
             wanted.update(self._children.get(party, ()))
         changed: list[PartyView] = []
@@ -120,6 +121,7 @@ class PartyIndex:
         for party in wanted:
             if party in followed:
                 above.add(self._look(party) or party)
+        del primed  # from here on each party keeps its own
         for party in {*wanted, *above}:
             view = self._view(party, party in followed)
             if view != self._views.get(party, PartyView(party, frozenset())):

@@ -37,6 +37,13 @@ class PartyRecords:
                 self._read(self._env)
         return self
 
+    def begin(self, records: Iterable[FeedRecord], at: int) -> None:
+        """Take the records as of a transaction, if none were read yet: somebody has read those of all parties."""
+        with self._lock:
+            if self.at < 0:
+                self._put(records)
+                self.at = at
+
     def _read(self, env: Env) -> None:
         now = env.transaction()
         touched = env.touched(self.at, now) if self.at >= 0 else None

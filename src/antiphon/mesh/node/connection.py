@@ -86,9 +86,6 @@ class Connection:
         self.bytes_in += len(data)
         now_ms = self._now_ms()
         was_open = self.link.is_open
-        if not was_open and (why := self._door.receive(self.guest, len(data))) is not None:
-            self.end(why, abort=True)
-            return
         try:
             self.link.receive(data, now_ms)
         except InvalidInput as error:
@@ -98,6 +95,9 @@ class Connection:
             self.line.came_ms = now_ms
         if self.link.is_open and not was_open:
             self.rtt_ms = now_ms - self._asked_ms
+        if not self.link.is_open and (why := self._door.receive(self.guest, len(data))) is not None:
+            self.end(why, abort=True)  # what comes behind the proof of a device does not count
+            return
         self.step()
 
     def writable(self) -> None:

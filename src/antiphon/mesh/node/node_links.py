@@ -160,6 +160,8 @@ class NodeLinks:
         line = connection.line
         if error is not None:
             _LOG.warning("mesh.connection_refused: %s: %s", connection.pipe.far_end, error)
+        else:
+            _LOG.info("mesh.ended: %s: %s", connection.pipe.far_end, why)
         if line is None:
             if connection.address is not None:
                 self._end_dial(bytes(connection.address.device), why)
