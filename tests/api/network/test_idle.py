@@ -9,6 +9,7 @@ from tests.api.network.meeting import until
 
 import antiphon
 from antiphon import Party, Store
+from antiphon.api.network.store_end import FETCHING
 from antiphon.mesh.node import party_work
 
 COUNT = 12
@@ -74,3 +75,15 @@ def test_a_party_of_the_application_stays_open(party: Party, theirs: Party, open
     until(lambda: len(theirs.query()) == 1)
     assert party.processor.running
     assert theirs.processor.running
+
+
+def test_blobs_that_are_still_to_be_fetched_open_a_party(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    """After a crash both may hold the same blocks while blobs of the last epoch are missing."""
+    party.object({"title": "Milk"})
+    assert party.synced(timeout=30)
+    address = bob.peers[0].address
+    bob.disconnect(ada.device)
+    until(lambda: not ada.peers)
+    bob.manager.meta.set(FETCHING, True, party=party.key)
+    assert bob.connect(address)
+    until(lambda: not bob.manager.meta.get(FETCHING, True, party=party.key))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
 
+FETCHING = "antiphon.fetching"  # preference of a party on this device: blobs of its last epoch are to be fetched
+
 
 class StoreEnd:
     """A party that a store follows. Until its genesis is known, the store is a newcomer that takes control feeds.
@@ -34,6 +36,7 @@ class StoreEnd:
         self.key = bytes(key)
         self._randomness = randomness
         self.moved = False  # the last `work` has written blocks, or moved to another epoch
+        self._fetching = bool(store.manager.meta.get(FETCHING, False, party=self.key))
         self.party = open_party(store, self.key)
         self.admits = self._admits(guests)
         self.replica = self._replica()
@@ -89,7 +92,14 @@ class StoreEnd:
         self.moved = (not held and party.epochs.step()) or feeds.transaction != written
         self.replica.fetches_blobs = self.key not in self.store.held_views
         self.replica.refresh()
+        self._note_fetching(bool(self.replica.wanted_blobs()))
         return True
+
+    def _note_fetching(self, fetching: bool) -> None:
+        """Note durably that blobs are to be fetched: equal blocks at both ends do not show it."""
+        if fetching != self._fetching:
+            self._fetching = fetching
+            self.store.manager.meta.set(FETCHING, fetching, party=self.key)
 
     def close(self) -> None:
         """Close the party, unless the application holds it."""

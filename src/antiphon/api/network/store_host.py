@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from antiphon.api.network.party_index import PartyIndex
-from antiphon.api.network.store_end import StoreEnd
+from antiphon.api.network.store_end import FETCHING, StoreEnd
 from antiphon.core.errors import InvalidInput, PartyPaused, UnknownParty
 from antiphon.mesh.node.ports import PartyEnd, PartyView
 from antiphon.mesh.replication.admits import Access, Admits, ParentAdmits, PartyAdmits
@@ -31,6 +31,10 @@ class StoreHost:
     def digest(self, party: bytes) -> bytes:
         """Return the digest of what is held of a party."""
         return self.index.digest(party)
+
+    def lacks(self, party: bytes) -> bool:
+        """True if blobs of the party's last epoch are still to be fetched, also after a restart."""
+        return bool(self._store.manager.meta.get(FETCHING, False, party=party))
 
     def stale(self, party: bytes) -> None:
         """Forget the digest of a party: blocks were committed."""

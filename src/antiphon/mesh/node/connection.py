@@ -86,6 +86,8 @@ class Connection:
         self.bytes_in += len(data)
         now_ms = self._now_ms()
         was_open = self.link.is_open
+        if self.line is not None:
+            self.line.heard_ms = now_ms
         try:
             self.link.receive(data, now_ms)
         except InvalidInput as error:

@@ -43,6 +43,7 @@ class Line:
         self._waiting = 0  # bytes that have come, and were not worked on
         self._is_reporting = False
         self.is_closed = False
+        self.heard_ms = 0  # when bytes came last
         self.came_ms = 0  # when bytes came last, of any party: the network thread sets it
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -84,15 +84,18 @@ class PartyWork:
         """Do a part of the work. Return the time of the next turn: 0 for at once, None if there is nothing to do."""
         now_ms = self._now_ms()
         messages, more = self._take(now_ms)
-        if self._retry_ms > now_ms:
-            return self._retry_ms
         try:
+            if self._retry_ms > now_ms:
+                return self._retry_ms
             wake_ms = self._work(messages, now_ms)
         except StoreClosed:
             return None
         except Exception as error:
             self._fail(error, now_ms)
             return self._retry_ms
+        finally:
+            for line, message in messages:
+                line.worked(len(message))
         self.error, self._retry_ms = "", 0
         return 0 if more else wake_ms
 
@@ -125,8 +128,6 @@ class PartyWork:
     def _work(self, messages: list[tuple[Line, bytes]], now_ms: int) -> int | None:
         changed, self._changed = self._changed, False
         if self._end is None and not self._open(bool(messages or self._met or changed)):
-            for line, message in messages:
-                line.worked(len(message))
             return None
         assert self._end is not None
         for line in (*self._met, *(line for line, _ in messages)):
@@ -166,24 +167,22 @@ class PartyWork:
                     session.receive(shown, now_ms)
 
     def _receive(self, messages: list[tuple[Line, bytes]], now_ms: int) -> bool:
-        """Let the sessions take messages. True if any brought something new."""
+        """Let the sessions take messages, those of a line in one commit. True if any brought something new."""
         came = False
-        of_lines: dict[Line, list[bytes]] = defaultdict(list)  # those of one line are stored in one commit
+        by_line: dict[Line, list[bytes]] = {}
         for line, message in messages:
-            of_lines[line].append(message)
-        for line, some in of_lines.items():
+            by_line.setdefault(line, []).append(message)
+        for line, found in by_line.items():
             session = self._sessions.get(line)
+            if session is None:
+                continue
             try:
-                if session is not None:
-                    session.receive_all(some, now_ms)
-                    came = came or bool(session.taken or session.taken_blobs)
-                    session.taken = session.taken_blobs = 0
+                session.receive_all(found, now_ms)
             except (InvalidInput, RefusedBlocks) as error:
-                came = True  # the blocks before the wrong one may have been taken
                 self._drop(line)
                 line.blame(error)
-            finally:
-                line.worked(sum(map(len, some)))
+            came = came or bool(session.taken or session.taken_blobs)
+            session.taken = session.taken_blobs = 0
         return came
 
     def _speak(self, now_ms: int) -> int | None:
@@ -192,6 +191,8 @@ class PartyWork:
         for line, session in self._sessions.items():
             session.arriving(line.came_ms)  # of all, before any looks for requests that have timed out
         for line, session in list(self._sessions.items()):
+            if line.heard_ms:
+                session.arriving(line.heard_ms)  # what it waits for may come behind messages of other parties
             at_ms = session.tick(now_ms)
             if self._is_vain(line, session, now_ms):
                 self._drop(line)

@@ -94,7 +94,7 @@ class PartyWorks:
         """
         with self._lock:
             self._lines.setdefault(party, {})[line] = theirs
-            if theirs != self._host.digest(party):
+            if theirs != self._host.digest(party) or self._host.lacks(party):
                 self._work(party).meet(line)
                 self._workers.wake(party)
             self._step()

@@ -53,6 +53,9 @@ class PartyHost(Protocol):
     def digest(self, party: bytes) -> bytes:
         """Return 32 bytes that are equal where the same is held of a party. It is not opened."""
 
+    def lacks(self, party: bytes) -> bool:
+        """True if something of a party is still to be fetched though all blocks are here: blobs of its last epoch."""
+
     def stale(self, party: bytes) -> None:
         """Take note that blocks of a party were committed. It must not block."""
 
