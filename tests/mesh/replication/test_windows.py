@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,26 @@ def test_a_link_is_filled(peers: Peers, rate: float, delay_ms: float, count: int
     assert bob.snapshots() == alice.snapshots()
     assert link.bytes < bytes_ * size
     assert came_ms < time * size / rate, f"{came_ms:.0f} ms, where the link takes {size / rate:.0f} ms"
+
+
+def test_the_first_parts_are_small_so_that_their_way_tells_the_delay(peers: Peers) -> None:
+    alice, bob = peers.all
+    write(alice, 300, size=4_000)
+    parts: list[int] = []
+
+    def noted(giver: str, taker: str, data: bytes) -> bool:
+        body = decode(data).body
+        if isinstance(body, Ranges) and body.size > 1_000 and not body.last:
+            parts.append(body.size)
+        return True
+
+    wire = Wire(peers)
+    wire.watch = noted
+    wire.run()
+    assert bob.snapshots() == alice.snapshots()
+    assert parts[0] <= limits.FIRST_SIZE + 4_500, "a block more at most"
+    assert all(later <= 2.5 * earlier for earlier, later in pairwise(parts))
+    assert max(parts) > limits.ANSWER_SIZE // 2
 
 
 def test_feeds_take_turns_and_a_small_one_does_not_wait_for_a_large_one(peers: Peers) -> None:

@@ -6,11 +6,12 @@ from antiphon.feed.limits import SPAN_SIZE_MAX
 
 MESSAGE_SIZE_MAX = SPAN_SIZE_MAX + (64 << 10)  # a span cannot be cut short of its head, so the largest must fit
 ANSWER_SIZE = 512 << 10  # a part of an answer is filled up to this size; it has at least one range or blob
+FIRST_SIZE = 16 << 10  # the first part of an answer with ranges; each later one may be twice as large
 GROUP_SIZE = 8 << 20  # of ranges that are stored in one commit, about
 STORED_SIZE = 1 << 20  # of ranges that are joined under one head when they are stored
 TURN_SIZE = 64 << 10  # of one feed in a part of an answer, at least, if others wait for their turn
 PUSH_SIZE_MAX = 512 << 10  # of the blocks that come with an announcement
-WINDOW_START = 1 << 20  # bytes of answers that may be under way to this end, before anything was measured
+WINDOW_START = 2 << 20  # bytes of answers that may be under way to this end, before anything was measured
 WINDOW_MIN = 256 << 10
 WINDOW_MAX = 16 << 20
 GRANT_MIN = 64 << 10  # the first allowance of a request, though others use up the window

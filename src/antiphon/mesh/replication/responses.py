@@ -11,6 +11,7 @@ from antiphon.mesh.replication.admits import Access
 from antiphon.mesh.replication.limits import (
     ANSWER_SIZE,
     ANSWERED_MAX,
+    FIRST_SIZE,
     RANGES_MAX,
     REQUESTS_MAX,
     TIPS_MAX,
@@ -133,7 +134,8 @@ class Responder:
             return self._tips(want)
         answer: Ranges | Blobs
         if isinstance(want, Want):
-            answer = self._ranges(want, cursor, min(size, ANSWER_SIZE, cursor.left))
+            first = FIRST_SIZE << min(cursor.part, 16)  # small, so that its way tells the delay of the link
+            answer = self._ranges(want, cursor, min(size, ANSWER_SIZE, cursor.left, first))
         else:
             answer = self._blobs(want, cursor, min(size, ANSWER_SIZE))
         cursor.part += 1

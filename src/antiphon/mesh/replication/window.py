@@ -10,12 +10,12 @@ class Window:
 
     >>> window = Window()
     >>> window.size >> 10
-    1024
+    2048
     >>> window.answered(100)
     >>> for at_ms in (100, 150, 200):
-    ...     window.came(512 << 10, at_ms)
+    ...     window.came(1 << 20, at_ms)
     >>> window.size >> 10
-    2048
+    4096
     """
 
     def __init__(self) -> None:
