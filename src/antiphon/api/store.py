@@ -56,7 +56,7 @@ from antiphon.core.errors import (
     UnknownModel,
     UnknownParty,
 )
-from antiphon.core.keys import PublicKey
+from antiphon.core.keys import KEY_SIZE, PublicKey
 from antiphon.core.local_path import local_path
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store.feed_store import FeedStore
@@ -362,8 +362,8 @@ class Store:
         with self._open_one():
             if hold:
                 self._held.add(bytes(key))  # before it is opened: see `release`
-            known = next((one for one in self.parties() if one.party == key), None)
-            if known is None:
+            known = self.manager.meta.find(key) if len(key) == KEY_SIZE else None
+            if known is None or known.state is SubscriptionState.FORGOTTEN:
                 raise UnknownParty(
                     f"party {key.hex()[:8]} is not held here; join it with an invitation, or see `antiphon verify`"
                 )

@@ -111,11 +111,11 @@ class PartyIndex:
 
     def look(self, parties: Collection[bytes] | None) -> list[PartyView]:
         """Look at these parties, with None at all. Return the views that have changed."""
-        followed = self._followed()
-        wanted = {*followed, *self._views} if parties is None else set(map(bytes, parties))
+        wanted = {*self._followed(), *self._views} if parties is None else set(map(bytes, parties))
         primed = self._store.manager.feeds.records_of_all() if parties is None else []
         for party in list(wanted):
             wanted.update(self._children.get(party, ()))
+        followed = {party for party in wanted if self._follows(party)}
         changed: list[PartyView] = []
         above: set[bytes] = set()
         for party in wanted:
@@ -123,11 +123,15 @@ class PartyIndex:
                 above.add(self._look(party) or party)
         del primed  # from here on each party keeps its own
         for party in {*wanted, *above}:
-            view = self._view(party, party in followed)
+            view = self._view(party, party in followed or (party not in wanted and self._follows(party)))
             if view != self._views.get(party, PartyView(party, frozenset())):
                 self._views[party] = view
                 changed.append(view)
         return changed
+
+    def _follows(self, party: bytes) -> bool:
+        known = self._store.manager.meta.find(party)
+        return known is not None and known.state is SubscriptionState.ACTIVE
 
     def _followed(self) -> set[bytes]:
         return {
