@@ -20,6 +20,11 @@ class KeepAlive:
         """Note that a frame came."""
         self._heard_ms, self._asked_ms = now_ms, None
 
+    def unread(self, now_ms: int) -> None:
+        """Note that nothing was read lately: an answer that has not been heard may have come. Ask again."""
+        if self._asked_ms is not None and now_ms >= self._asked_ms + PING_MS:
+            self._asked_ms = None
+
     def tick(self, is_open: bool, now_ms: int) -> tuple[int, Ping | None]:
         """Return the next time to call this, and a `Ping` to send. Raise `LinkSilent` if the other end is gone."""
         if not is_open:

@@ -16,6 +16,7 @@ ASSEMBLED_SIZE_MAX = 2 * MESSAGE_SIZE_MAX  # messages that are arriving: neither
 
 HANDSHAKE_MS = 10_000  # until the other device must be proven
 JUDGE_MS = 1_000  # one shown message is judged in this time; of several, the last
+SHOWS_OWED_MAX = 4_096  # shown messages whose answers have not left: an end that is paced shows few
 SHOW_MS = 1_500  # from one shown message to the next, so that none displaces another at the other end
 PING_MS = 20_000  # without a word, after which the other end is asked for one
 ANSWER_MS = 60_000  # without an answer to that, after which the link has ended

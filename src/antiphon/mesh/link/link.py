@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from antiphon.core.errors import TooLarge
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Randomness
 from antiphon.mesh.channel.channel import Channel
@@ -16,7 +17,7 @@ from antiphon.mesh.link.assembly import Assembly
 from antiphon.mesh.link.frames import Data, Digest, Frame, Ping, Pong, Show, Shown, Tags, decode, encode
 from antiphon.mesh.link.host import LinkHost
 from antiphon.mesh.link.keep_alive import KeepAlive
-from antiphon.mesh.link.limits import BOX_SIZE_MAX, PING_MS, STREAM_SIZE_MAX
+from antiphon.mesh.link.limits import BOX_SIZE_MAX, PING_MS, SHOWS_OWED_MAX, STREAM_SIZE_MAX
 from antiphon.mesh.link.matching import Matching, SpokenParty
 from antiphon.mesh.link.party_tags import ANSWERING, DIALLER, PartyTags
 from antiphon.mesh.link.shown_messages import ShowJudge, ShowQueue
@@ -63,7 +64,12 @@ class Link:
     @property
     def waiting_size(self) -> int:
         """The bytes that this link holds: messages that wait to be sent, or to be judged, or are incomplete."""
-        return self._streams.size + self._assembly.size + (self._shown.size if self._proven else 0)
+        return self._streams.size + self.arrived_size
+
+    @property
+    def arrived_size(self) -> int:
+        """The part of `waiting_size` that has come: messages that are incomplete, or wait to be judged."""
+        return self._assembly.size + (self._shown.size if self._proven else 0)
 
     @property
     def has_outgoing(self) -> bool:
@@ -181,6 +187,10 @@ class Link:
                 self._take_tags(tags)
             case Show(tag):
                 self._owed += 1
+                if self._owed > SHOWS_OWED_MAX:
+                    raise TooLarge(
+                        f"{self._owed} messages are shown, and no answer to them is read; drop the connection"
+                    )
                 self._shown.hear(frame)
                 if self._matching.stream(tag) is None:  # else it was sent before the tag of this end had come
                     self._take_tags((tag,), shown=True)
@@ -267,6 +277,10 @@ class Link:
             yield show
 
     # -- time
+
+    def unread(self, now_ms: int) -> None:
+        """Note that nothing was read lately, because much waits here: the other end may have answered."""
+        self._keep_alive.unread(now_ms)
 
     def tick(self, now_ms: int) -> int:
         """Judge what was shown, and keep the link alive. Return the time at which to call this again.

@@ -14,7 +14,7 @@ from antiphon.mesh.node.limits import INBOX_SIZE_HIGH, INBOX_SIZE_LOW, PIECE_SIZ
 from antiphon.mesh.node.line import Line
 from antiphon.mesh.transport.address import Address
 from antiphon.mesh.transport.doorkeeper import Guest
-from antiphon.mesh.transport.limits import BACKLOG_HIGH
+from antiphon.mesh.transport.limits import BACKLOG_FULL, BACKLOG_HIGH
 from antiphon.mesh.transport.pipe import Pipe
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Connection:
         if not self.link.is_open and (why := self._door.receive(self.guest, len(data))) is not None:
             self.end(why, abort=True)  # what comes behind the proof of a device does not count
             return
+        self._count_arrived()
         self.step()
 
     def writable(self) -> None:
@@ -117,7 +118,8 @@ class Connection:
         """Write what the link has to send, as far as the pipe takes it, and set the timer."""
         if self.is_over:
             return
-        self._write(self.link.outgoing(0))
+        if self.pipe.backlog < BACKLOG_FULL:  # else who asks and does not read would fill the memory with answers
+            self._write(self.link.outgoing(0))
         self._count()
         while self.link.is_open and self.link.has_outgoing and self.pipe.backlog < BACKLOG_HIGH:
             if not self._write(self.link.outgoing(PIECE_SIZE)):
@@ -127,28 +129,36 @@ class Connection:
 
     def _count(self) -> None:
         """Count what waits to be sent."""
-        self._outgoing.hold(self.link.waiting_size + self.pipe.backlog, self._now_ms())
+        waiting = self.link.waiting_size - self.link.arrived_size
+        self._outgoing.hold(waiting + self.pipe.backlog, self._now_ms())
+
+    def _count_arrived(self) -> None:
+        """Count what has come: messages for workers, and incomplete ones. If it is too much, nothing is read."""
+        if self.is_over:
+            return
+        now_ms, before = self._now_ms(), self._incoming.held
+        room = self._incoming.hold(self._waiting + self.link.arrived_size, now_ms)
+        if self._is_read and (not room or self._waiting > INBOX_SIZE_HIGH):
+            self._is_read = False
+            self.pipe.pause()
+            self._door.resume()  # one that waits for room may have the spare
+        elif not self._is_read and room and self._waiting <= INBOX_SIZE_LOW:
+            self._is_read = True
+            self.link.unread(now_ms)
+            self.pipe.resume()
+        if self._incoming.held < before:
+            self._door.resume()
 
     def wait(self, size: int) -> None:
         """Count what waits for workers. If it is too much, nothing is read."""
-        if self.is_over:
-            return
-        before, self._waiting = self._waiting, size
-        room = self._incoming.hold(size, self._now_ms())
-        if self._is_read and (not room or size > INBOX_SIZE_HIGH):
-            self._is_read = False
-            self.pipe.pause()
-        elif not self._is_read and room and size <= INBOX_SIZE_LOW:
-            self._is_read = True
-            self.pipe.resume()
-        if size < before:
-            self._door.resume()
+        self._waiting = size
+        self._count_arrived()
 
     def go_on(self) -> None:
         """Read and send on: others have given back what they held."""
         if self.is_over:
             return
-        self.wait(self._waiting)
+        self._count_arrived()
         for party in self.parties:
             if self.line is not None and self.line.set_room(party, self.room(party)):
                 self._wake(party)
@@ -164,6 +174,8 @@ class Connection:
     def _tick(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if not self._is_read:
+            self.link.unread(self._now_ms())
         try:
             at_ms = self.link.tick(self._now_ms())
         except AntiphonError as error:  # it is silent

@@ -9,6 +9,7 @@ PORT_MAX = (1 << 16) - 1
 
 BACKLOG_LOW = 64 << 10  # a backlog that was above this is told to be `writable` when it is not any more
 BACKLOG_HIGH = 256 << 10  # an owner fills a pipe up to this, then waits until it is `writable`
+BACKLOG_FULL = 512 << 10  # above this, answers wait too: the other end sends, and does not read
 UNSENT_LOW = 128 << 10  # bytes that the kernel holds unsent, so that urgent messages pass bulk ones on slow links
 READ_SIZE = 64 << 10  # bytes that one read takes; larger ones are slower, since each allocates fresh pages
 WAITING_MAX = 128  # connections that wait in the kernel to be accepted
