@@ -38,7 +38,8 @@ class Line:
         self._lock = threading.Lock()
         self._rooms: dict[bytes, int] = {}
         self._under_way: dict[bytes, int] = defaultdict(int)  # bytes that the network thread has not queued yet
-        self._outbox: list[tuple[bytes, Sequence[bytes]]] = []
+        self._outbox: list[tuple[bytes, int, Sequence[bytes]]] = []
+        self._terms: dict[bytes, int] = {}  # how often each party was forgotten
         self._starved: set[bytes] = set()  # parties that have more to send than there is room for
         self._waiting = 0  # bytes that have come, and were not worked on
         self._is_reporting = False
@@ -59,11 +60,16 @@ class Line:
                 self._starved.add(party)
             return room
 
-    def send(self, party: bytes, messages: Sequence[bytes]) -> None:
-        """Send messages of a session."""
+    def term(self, party: bytes) -> int:
+        """Return a number for a new session of a party, which its messages have. It changes when that is forgotten."""
+        with self._lock:
+            return self._terms.get(party, 0)
+
+    def send(self, party: bytes, messages: Sequence[bytes], term: int) -> None:
+        """Send messages of a session. They are dropped if the party is forgotten before they leave."""
         with self._lock:
             self._under_way[party] += sum(map(len, messages))
-            self._outbox.append((party, messages))
+            self._outbox.append((party, term, messages))
             begun = len(self._outbox) > 1
         if not begun:
             self._call(self._flush)
@@ -75,6 +81,10 @@ class Line:
             reports, self._is_reporting = not self._is_reporting, True
         if reports:
             self._call(self._report)
+
+    def came_again(self, size: int) -> None:
+        """Count bytes of a message that waits for workers once more."""
+        self.worked(-size)
 
     def blame(self, error: AntiphonError) -> None:
         """End the connection: the other end has broken the protocol."""
@@ -116,12 +126,13 @@ class Line:
         with self._lock:
             self._rooms.pop(party, None)
             self._starved.discard(party)
+            self._terms[party] = self._terms.get(party, 0) + 1
 
     def _flush(self) -> None:
         with self._lock:
             outbox, self._outbox = self._outbox, []
-        for party, messages in outbox:
-            if not self.is_closed:
+        for party, term, messages in outbox:
+            if not self.is_closed and term == self.term(party):
                 self._deliver(party, messages)
             with self._lock:
                 self._under_way[party] -= sum(map(len, messages))

@@ -42,6 +42,7 @@ class PartyWork:
         self._end: PartyEnd | None = None
         self._sessions: dict[Line, Session] = {}
         self._began_ms: dict[Line, int] = {}
+        self._terms: dict[Line, int] = {}
         self._told: dict[Line, bytes] = {}  # the digest of what is held, as each end was told last
         self._met: set[Line] = set()
         self._quiet_ms = 0  # when something last happened
@@ -59,13 +60,17 @@ class PartyWork:
             self._meeting.add(line)
 
     def leave(self, line: Line) -> None:
-        """End the session with a line."""
+        """End the session with a line, and forget what has come for it. What comes later begins another one."""
         with self._lock:
             self._left.add(line)
+            self._meeting.discard(line)
+            gone = self._inbox.pop(line, ())
+        line.worked(sum(map(len, gone)))
 
     def change(self) -> None:
         """Note that blocks of the party were committed."""
-        self._changed = True
+        with self._lock:
+            self._changed = True
 
     @property
     def is_idle(self) -> bool:
@@ -86,7 +91,7 @@ class PartyWork:
         messages, more = self._take(now_ms)
         try:
             if self._retry_ms > now_ms:
-                return self._retry_ms
+                return 0 if more else self._retry_ms
             wake_ms = self._work(messages, now_ms)
         except StoreClosed:
             return None
@@ -103,10 +108,6 @@ class PartyWork:
         """Take what has come: one message of each line in turns, up to the size of a turn. True if more waits."""
         with self._lock:
             left, self._left = self._left, set()
-            for line in left:
-                self._meeting.discard(line)
-                gone = self._inbox.pop(line, None)
-                line.worked(sum(map(len, gone or ())))
             taken: list[tuple[Line, bytes]] = []
             size = 0
             while self._inbox and size < TURN_SIZE:
@@ -117,7 +118,11 @@ class PartyWork:
                     if not queue:
                         del self._inbox[line]
             more = bool(self._inbox)
-            met, self._meeting = self._meeting, set()
+            met: set[Line] = set()
+            if now_ms < self._retry_ms:  # the party has failed: what comes is dropped, and sessions begin anew later
+                self._meeting.update(line for line, _ in taken)
+            else:
+                met, self._meeting = self._meeting, met
         for line in left:
             self._drop(line)
         if taken or met or self._changed:
@@ -160,6 +165,7 @@ class PartyWork:
 
     def _begin(self, line: Line, now_ms: int) -> None:
         if line not in self._sessions and not line.is_closed and self._end is not None:
+            self._terms[line] = line.term(self.party)  # before the gate of the session looks who is admitted
             session = self._sessions[line] = Session(self._end.replica, line.device)
             self._began_ms[line] = now_ms
             if (shown := self._shown(line)) is not None:
@@ -211,7 +217,7 @@ class PartyWork:
             return False
         found = session.outgoing(min(room, TURN_SIZE), now_ms)
         if found:
-            line.send(self.party, found)
+            line.send(self.party, found, self._terms[line])
         return bool(found)
 
     def _tell(self, now_ms: int) -> int | None:
@@ -250,6 +256,7 @@ class PartyWork:
     def _drop(self, line: Line) -> None:
         session = self._sessions.pop(line, None)
         self._began_ms.pop(line, None)
+        self._terms.pop(line, None)
         self._told.pop(line, None)
         if session is not None:
             session.close()

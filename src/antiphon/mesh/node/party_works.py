@@ -223,7 +223,7 @@ class PartyWorks:
         with self._lock:
             for line, shown in self._shown.items():
                 for party in shown.keys() & parties:
-                    line.came(len(shown[party]))
+                    line.came_again(len(shown[party]))
                     self._work(party).receive(line, shown[party])
                     self._workers.wake(party)
 
