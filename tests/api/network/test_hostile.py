@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 from tests.api.network.meeting import until
+from tests.mesh.network.prober import Prober
 
 import antiphon
 from antiphon import Party, Store
+from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SystemRandomness
 from antiphon.mesh.channel.channel import Channel
 from antiphon.mesh.transport import limits
 from antiphon.mesh.transport.address import Address
+from antiphon.mesh.transport.limits import CLOSE_MS_MAX
 
 SILENT = 1_000
 
@@ -127,3 +130,15 @@ def test_a_device_may_say_much_right_behind_its_proof(
     monkeypatch.setattr(limits, "UNPROVEN_SIZE_MAX", 400)
     assert bob.connect(address)
     assert party.synced(timeout=30)
+
+
+def test_a_device_that_dials_again_and_again_holds_one_socket(ada: Store, address: Address) -> None:
+    """Connections that another one replaces end at once: sockets in the course of closing have no places."""
+    stranger = KeyPair.generate(SystemRandomness())
+    with contextlib.ExitStack() as opened:
+        probers = [Prober(stranger, address) for _ in range(6)]
+        for prober in probers:
+            opened.enter_context(prober.socket)
+        node = ada.network.node
+        assert node is not None
+        until(lambda: len(node._links._pipes) == 1, CLOSE_MS_MAX / 2_000)

@@ -39,9 +39,11 @@ class _Known:
     identities: dict[bytes, bytes] = field(default_factory=dict)  # of the members' devices
     parent: bytes | None = None
     seeks: bool = True
+    has_news: bool = True  # control feeds have grown since they were folded
     folded: object = None  # the parent's version when the control feeds were folded
     version: int = 0  # rises with each change of control feeds
     digest: bytes | None = None
+    commits: int = 0  # since the digest was first computed
 
 
 class PartyIndex:
@@ -94,9 +96,10 @@ class PartyIndex:
             known = self._known.get(bytes(party))
             if known is not None and known.digest is not None:
                 return known.digest
+            commits = 0 if known is None else known.commits
         found = holdings_digest(self._store.manager.feeds, party)
         with self._lock:
-            if known is not None:
+            if known is not None and known.commits == commits:  # else it may be of what was held before
                 known.digest = found
         return found
 
@@ -106,6 +109,7 @@ class PartyIndex:
         if known is not None:
             with self._lock:
                 known.digest = None
+                known.commits += 1
 
     # -- in a worker
 
@@ -159,7 +163,7 @@ class PartyIndex:
 
     def _has_news(self, known: _Known) -> bool:
         """True if control feeds have grown, here or in the parent."""
-        feeds, news = self._store.manager.feeds, known.version == 0
+        feeds = self._store.manager.feeds
         for record in known.changed.take():
             if record.feed in known.data or not record.length:
                 continue
@@ -168,10 +172,10 @@ class PartyIndex:
             except CorruptBlock:
                 kind = None
             if kind in (None, Kind.CREDENTIAL):
-                news = True
+                known.has_news = True  # until they are folded, which may fail
             else:
                 known.data.add(record.feed)
-        return news or known.folded != self._parent_mark(known.parent)
+        return known.has_news or known.folded != self._parent_mark(known.parent)
 
     def _parent_mark(self, parent: bytes | None) -> object:
         """Return a value that changes with the control feeds of a parent."""
@@ -189,7 +193,7 @@ class PartyIndex:
         with self._lock:
             known.seeks = machine is None or not machine.roles_of(identity)
             known.members, known.identities = frozenset(identities), identities
-            known.parent, known.folded = above, mark
+            known.parent, known.folded, known.has_news = above, mark, False
             known.version += 1
             if above is not None:
                 self._children.setdefault(above, set()).add(party)
@@ -209,7 +213,8 @@ class PartyIndex:
         guests = [self._known[child] for child in self._children.get(party, ()) if child in self._known]
         devices = frozenset(device for guest in guests for device in guest.members)
         if not followed:
-            self._known.pop(party, None)
+            with self._lock:
+                self._known.pop(party, None)
             for children in self._children.values():
                 children.discard(party)
             return PartyView(party, devices, sum(guest.version for guest in guests))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from antiphon.core.errors import StoreClosed
 from antiphon.core.keys import PublicKey
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class _Reports:
                 if now != told:
                     told = now
                     self._callback(feeds)
+            except StoreClosed:
+                return
             except Exception:
                 _LOG.exception("a subscription to the replication of a party failed")
 

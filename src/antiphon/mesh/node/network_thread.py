@@ -6,7 +6,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import TypeVar
 
 from antiphon.core.errors import StoreClosed
@@ -14,6 +15,7 @@ from antiphon.core.errors import StoreClosed
 Value = TypeVar("Value")
 
 _LOG = logging.getLogger("antiphon.mesh")
+_CLOSED = "the network of this store has been closed; open the store again"
 
 
 class NetworkThread:
@@ -22,6 +24,7 @@ class NetworkThread:
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(_report)
+        self._calls: set[Callable[[], None]] = set()  # what `call` waits for
         self._thread = threading.Thread(target=self._run, daemon=True, name=name)
         self._thread.start()
 
@@ -34,6 +37,8 @@ class NetworkThread:
                 task.cancel()
             self.loop.run_until_complete(asyncio.sleep(0))
             self.loop.close()
+            for give_up in tuple(self._calls):
+                give_up()
 
     def now_ms(self) -> int:
         """Return the time."""
@@ -62,11 +67,19 @@ class NetworkThread:
             except BaseException as error:
                 outcome.set_exception(error)
 
+        def give_up() -> None:
+            with suppress(InvalidStateError):  # it has run
+                outcome.set_exception(StoreClosed(_CLOSED))
+
+        self._calls.add(give_up)
         try:
-            self.loop.call_soon_threadsafe(run)
-        except RuntimeError:
-            raise StoreClosed("the network of this store has been closed; open the store again") from None
-        return outcome.result()
+            try:
+                self.loop.call_soon_threadsafe(run)
+            except RuntimeError:  # the loop is closed
+                give_up()
+            return outcome.result()
+        finally:
+            self._calls.discard(give_up)
 
     def stop(self, timeout_s: float) -> bool:
         """End the loop, and wait for the thread. False if the time was up first."""

@@ -163,9 +163,11 @@ class Node:
         """
 
         def done() -> bool:
+            if self.works.is_closed:
+                return True
             lines = self.works.standing(party)
             chosen = [same for line, same in lines.items() if device is None or device(line.device)]
-            return self.works.is_closed or (bool(chosen) and all(chosen))
+            return bool(chosen) and all(chosen)
 
         with self.works.stepped:
             return self.works.stepped.wait_for(done, timeout_s) and not self.works.is_closed

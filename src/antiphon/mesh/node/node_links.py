@@ -224,7 +224,7 @@ class NodeLinks:
         connection, device = self._by_link[link], bytes(link.device)
         known = self.by_device.get(device)
         if known is not None and not self._replaces(connection, known):
-            connection.end("mesh.twice: this device is connected already")
+            connection.end("mesh.twice: this device is connected already", abort=True)
             return
         if (why := self.door.prove(connection.guest, device)) is not None:
             connection.end(why, abort=True)
@@ -245,7 +245,7 @@ class NodeLinks:
         self.dialler.connected(device, now_ms)
         self.errors.pop(device, None)
         if known is not None:
-            known.end("mesh.twice: another connection with this device takes its place")
+            known.end("mesh.twice: another connection with this device takes its place", abort=True)
         self._changed()
 
     def _replaces(self, fresh: Connection, known: Connection) -> bool:
