@@ -11,7 +11,7 @@ dict, which keep nothing on a disk, sign nothing and verify nothing.
 3. Opening a party: cold, where all states are built from the feeds; warm, where they are there; and whether the latter
    depends on how long its history is, or how many items it has.
 4. Parties of 10, 100 and 1,000 writers, with credentials: a device catches up with a few new messages, writes one, and
-   another receives all; what each costs must hardly depend on the number of writers.
+   another receives all; a home is closed and opened again. What each costs must hardly depend on the number of writers.
 
 `--quick` has goals of its own (`QUICK_GOALS`): with a tenth of the items, a millisecond more or less is a
 third of a warm open, and one round has no median.
@@ -53,7 +53,7 @@ class Goals(NamedTuple):
     warm: float  # ms, at most
     growth: float  # × at ten times the size, at most
     writers: float  # × at the most writers, at most: catching up, writing and receiving
-    crowded: float  # × at the most writers, at most: opening
+    crowded: float  # × at the most writers, at most: opening, cold and at rest
 
 
 FULL_GOALS = Goals(batch=50_000.0, trace=0.5, cold=100_000.0, warm=100.0, growth=1.3, writers=1.5, crowded=2.0)
@@ -83,6 +83,9 @@ NOTES = (
     "the number of writers, whose credentials are verified and judged; what a message costs does not. A message lists "
     "each feed that has moved since its writer last wrote, so if all wrote in turn, each message would list all feeds, "
     "and cost that much.",
+    "A home of many writers: the founder's, closed when all was processed. Least CPU time of several openings in one "
+    "process: keys, stores, party and the value of an item; then, in the last of them, the first write, which reads "
+    "the control feeds and all lanes, and lists all feeds.",
 )
 
 
@@ -115,6 +118,8 @@ class Plan(NamedTuple):
     writers: tuple[int, ...]
     writer_rounds: int  # of catching up and writing
     writer_repeats: int
+    home_rounds: int  # of opening
+    home_repeats: int
     goals: Goals
 
 
@@ -131,6 +136,8 @@ FULL = Plan(
     writers=(10, 100, 1_000),
     writer_rounds=1_000,
     writer_repeats=3,
+    home_rounds=9,
+    home_repeats=2,
     goals=FULL_GOALS,
 )
 QUICK = Plan(
@@ -146,6 +153,8 @@ QUICK = Plan(
     writers=(10, 100),
     writer_rounds=100,
     writer_repeats=3,
+    home_rounds=5,
+    home_repeats=2,
     goals=QUICK_GOALS,
 )
 TINY = Plan(
@@ -161,6 +170,8 @@ TINY = Plan(
     writers=(5, 8),
     writer_rounds=2,
     writer_repeats=1,
+    home_rounds=2,
+    home_repeats=1,
     goals=QUICK_GOALS,
 )
 
@@ -198,6 +209,7 @@ class Bench:
         self.trace()
         self.opening()
         self.writers()
+        self.homes()
         self.report.notes.extend(NOTES)
 
     # -- 1. mutations
@@ -391,6 +403,29 @@ class Bench:
         self.report.progress(f"a party of {count:,} writers")
         with self._fresh() as folder:
             return _once("writers", folder=folder, count=count, rounds=rounds)
+
+    def homes(self) -> None:
+        """Figures for opening a home, in parties of few and many writers, after which nothing has come."""
+        measures = {str(count): partial(self._home, count) for count in self.plan.writers}
+        found: dict[int, dict[str, float]] = {}
+        for name, answers in turns(self.plan.home_repeats, measures, forget=0).items():
+            best = {part: 1e3 * min(answer[part] for answer in answers) for part in answers[0]}
+            found[int(name)] = best
+            self.report.figures[f"a home of {name} writers"] = {**best, "rounds": answers}
+        rows = [
+            (f"{count:,} writers", *(f"{best[part]:,.1f}" for part in ("opened", "party", "first")))
+            for count, best in found.items()
+        ]
+        columns = ("", "home, party and item", "the party alone", "the first write then")
+        self.report.table("Opening a home of many writers, at rest, ms of CPU", columns, rows)
+        few, many = found[min(found)], found[max(found)]
+        name = f"opening at rest with {max(found):,} writers, × of {min(found)}"
+        self.report.goals.append(Goal.below(name, ratio(many["opened"], few["opened"]), self.plan.goals.crowded))
+
+    def _home(self, count: int) -> dict[str, Any]:
+        self.report.progress(f"a home with a party of {count:,} writers")
+        with self._fresh() as folder:
+            return _once("home", folder=folder, count=count, rounds=self.plan.home_rounds)
 
     def _place(self, name: str) -> Path:
         place = self.folder / name.replace(" ", "-")

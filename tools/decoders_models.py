@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 from tools.example import PARTY, Example
-from tools.examples_models import LANE, MODELS, A, B, guarded_view, item_of
+from tools.examples_models import LANE, MODELS, REST, A, B, guarded_view, item_of
 from tools.target import Target
 
 from antiphon.core.codec import Reader
@@ -40,6 +40,7 @@ from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
 from antiphon.model.value import read_value, value_bytes
 from antiphon.party.engine.postings import decode_postings, encode_postings
+from antiphon.party.engine.rest import Rest
 from antiphon.party.store.item_store import decode_lane, encode_lane
 
 SHARED, LATE, SEEDS = 8, 3, 24  # messages that all have, that some have, and mutations to begin with
@@ -389,6 +390,7 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         "lane-state": Target(
             lambda raw: decode_lane(LANE.number, A, raw), encode_lane, (made["lane-state"].data[:-4],)
         ),
+        "rest": Target(Rest.decode, Rest.encode, (made["rest"].data[8:-4], REST.encode())),
         "control-checkpoints": Target(
             lambda raw: decode_body(PARTY.key, raw),
             lambda found: encode_body(PARTY.key, found.values()),

@@ -63,6 +63,7 @@ from antiphon.model.text.model import TextModel
 from antiphon.model.value import Reference, Value, read_value, value_bytes
 from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import decode_postings, encode_postings
+from antiphon.party.engine.rest import Rest, digest_of
 from antiphon.party.store.item_store import ItemStore, decode_lane, encode_lane, row_key
 from antiphon.party.store.page_sums import Header, decode_sums, encode_sums
 
@@ -85,6 +86,7 @@ LANE = LaneState(
     segments=Sightings([(0, {bytes(CONTROL.key): 2}), (2, {bytes(CONTROL.key): 4})]),
     voids=[Void(2, 3, "a reader may not write")],
 )
+REST = Rest(bytes(range(16)), True, digest_of([(TextModel.name, 1)]), bytes(range(32)) + bytes(CONTROL.key) + A)
 POSTINGS = [Posting(1, 0, 2), Posting(2, 0, 300)]
 SUMS = [zlib.crc32(bytes(4096))] * 2 + [0x484F4C45]  # two pages of zeros, and one that was never written
 
@@ -367,6 +369,7 @@ def store_examples() -> dict[str, Example]:
                     rows=[ItemRow(ITEM, record, TextModel.name, 1)],
                     postings=[(ITEM, encode_postings([POSTINGS])[0])],
                     lanes=[LANE],
+                    rest=REST.encode(),
                 )
             )
         store.close()
@@ -375,11 +378,13 @@ def store_examples() -> dict[str, Example]:
             (kept,) = (row for (row,) in db.execute("SELECT record FROM items"))
             (runs,) = (row for (row,) in db.execute("SELECT runs FROM postings"))
             (lane,) = (row for (row,) in db.execute("SELECT state FROM feeds"))
+            (rest,) = (row for (row,) in db.execute("SELECT value FROM meta WHERE key = 'rest'"))
     assert kept == summed(record, row_key((ITEM, TextModel.name, 1, b"", False, False, False)))
     return {
         "items-schema": Example("\n".join(f"{sql};" for sql in schema).encode(), lambda data: data, text=True),
         "page-sums": Example(encode_sums(Header(True, 7), SUMS), lambda data: encode_sums(*decode_sums(data))),
         "postings": Example(runs, lambda data: summed(encode_postings([decode_postings(data[:-4])])[0], ITEM)),
+        "rest": Example(rest, lambda data: summed(data[:8] + Rest.decode(data[8:-4]).encode(), b"rest")),
         "lane-state": Example(lane, lambda data: summed(encode_lane(decode_lane(LANE.number, A, data[:-4])), lane_key)),
     }
 

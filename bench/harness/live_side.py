@@ -7,6 +7,7 @@ build        folder, items, history, window, blocks      → seconds; a party of
 cold         folder                                      → messages, seconds, memory; its item store is made anew
 warm         folder, reads                               → models, feeds, open, first (seconds), memory
 writers      folder, count, rounds                       → seconds of the parts of a party of many writers
+home         folder, count, rounds                       → CPU seconds of opening a home with a party of many writers
 credentials  folder, items, history, window              → messages, seconds; as `cold`, judged by a control feed
 """
 
@@ -236,6 +237,13 @@ def many_writers(folder: str, count: int, rounds: int) -> dict[str, Any]:
     return writers(folder, count, rounds)
 
 
+def many_writers_home(folder: str, count: int, rounds: int) -> dict[str, Any]:
+    """Measure the opening of a home with a party of many writers."""
+    from harness.live_writers import home
+
+    return home(folder, count, rounds)
+
+
 def memory() -> dict[str, int]:
     """Bytes of this process's memory, by the kernel's names."""
     sizes = {}
@@ -256,6 +264,7 @@ def main() -> None:
         "warm": warm,
         "credentials": credentials,
         "writers": many_writers,
+        "home": many_writers_home,
     }
     for line in sys.stdin:
         command = json.loads(line)

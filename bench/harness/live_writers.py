@@ -8,10 +8,13 @@ lists each feed that has moved since its writer last wrote, so if all wrote in t
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
+from time import process_time
 from typing import Any
 
+import antiphon
 from antiphon.feed import span as spans
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.machine import PartyMachine
@@ -76,6 +79,37 @@ def writers(folder: str, count: int, rounds: int) -> dict[str, Any]:
         items = crowd.items[:NEWS]
         assert [reader.party.snapshot(item) for item in items] == [founder.party.snapshot(item) for item in items]
         return {**sums.seconds, "receive": received, **reader.open_again()}
+
+
+def home(folder: str, count: int, rounds: int) -> dict[str, Any]:
+    """Return the least CPU seconds of opening a home of the founder of a party of `count` writers, which was closed.
+
+    `opened`: the home, the party and the value of one item. `party`: the party alone. `first`: the first write then.
+    """
+    place = Path(folder)
+    with antiphon.open(place / "home", unprotected=True) as store:
+        party = store.create_party("Club")
+        with Crowd(party, place / "crowd", count - 1) as crowd:
+            store.manager.feeds.ingest_all(crowd.new_spans())
+            party.refresh()
+            crowd.write(10 * NEWS, active=NEWS)
+            store.manager.feeds.ingest_all(crowd.new_spans())
+            party.refresh()
+    found: dict[str, list[float]] = defaultdict(list)
+    for nth in range(rounds + 1):
+        start = process_time()
+        with antiphon.open(place / "home") as store:
+            began = process_time()
+            party = store.party("Club")
+            found["party"].append(process_time() - began)
+            assert party.item(crowd.items[0]).value
+            found["opened"].append(process_time() - start)
+            assert party.processor.rest() is not None
+            if nth == rounds:
+                began = process_time()
+                party.item(crowd.items[0]).item.edit("set", "title", nth)
+                found["first"].append(process_time() - began)
+    return {"opened": min(found["opened"][1:]), "party": min(found["party"][1:]), "first": found["first"][-1]}
 
 
 class Reader:

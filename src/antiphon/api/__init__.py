@@ -5,6 +5,7 @@ Start reading at `store.py` (`antiphon.open`), then `party.py`, then `items/hand
     store         `Store`: one folder with keys, feeds and parties; the order of locks
     party         `Party`: members; creates, finds and watches items; history, undo, export
     epochs        `PartyEpochs` (`party.epochs`): declare, attest, prune, policy
+    join          `Party.join`: opens the feeds of this device
     child_party   child parties: parties with the members of another party
     held_views    `HeldViews` (`store.held_views`): parties of which the store holds one view alone
     erase         `Party.erase`

@@ -101,6 +101,6 @@ def refresh_children(parent: Party) -> None:
     if parent.processor.is_held():
         return
     for party in parent.store.open_parties():
-        above = party.member.machine.parent
+        above = party.member.parent
         if above is not None and above.party == parent.key:
             party.refresh()

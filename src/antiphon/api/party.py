@@ -21,6 +21,7 @@ from antiphon.api.items.list import List
 from antiphon.api.items.object import Object, need_kind
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
+from antiphon.api.join import join
 from antiphon.api.network.replicated_party import ReplicatedParty
 from antiphon.api.operator import PartyOperator
 from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
@@ -44,7 +45,6 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.text.model import TextModel
 from antiphon.party.bundle.export import ExportReport, Tick, export_party, no_tick
 from antiphon.party.engine.ports import Refused
-from antiphon.party.epochs.renewal import drop_ended_feeds
 from antiphon.party.live.history import PartyPast
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
@@ -135,14 +135,7 @@ class Party(ReplicatedParty):
 
     def join(self) -> None:
         """Open this device's feeds once its identity is admitted. The store and `refresh` call this."""
-        member = self.member
-        admitted = self.store.may_vouch and drop_ended_feeds(self.processor, member)
-        if member.control is not None or not admitted:
-            child_party.apply_parent_revocations(self)
-            return
-        with self.processor.locked():
-            if child_party.genesis_in_force(self) and member.control is None:  # no other thread was quicker
-                member.join(member.vouch(self.store.identity))
+        join(self)
 
     def refresh(self) -> int:
         """Process the messages that have arrived in the feeds. Return how many there were."""

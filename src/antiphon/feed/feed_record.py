@@ -18,6 +18,7 @@ _WRITABLE = 1
 _RETIRED = 2
 _IGNORED = 4
 _LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQI")
+_LENGTH_AT = struct.calcsize("<BBB32sQ32sQ")
 
 
 class End(enum.IntEnum):
@@ -113,6 +114,11 @@ class FeedRecord:
     def claimed_start(data: bytes) -> tuple[int, bytes] | None:
         """Return the start and the hash before it in such a record; None if it is too short."""
         return (int.from_bytes(data[35:43], "little"), data[43:75]) if len(data) >= 75 else None
+
+    @staticmethod
+    def claimed_length(data: bytes) -> int:
+        """Return the length in a stored record, which is not checked; 0 if it is too short."""
+        return int.from_bytes(data[_LENGTH_AT : _LENGTH_AT + 8], "little") if len(data) >= _LAYOUT.size else 0
 
     @classmethod
     def decode(cls, feed: bytes, data: bytes) -> FeedRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BODY_SIZE_MAX = 1 << 20  # larger content goes into blobs
 SALT_SIZE = 16
+REST_SIZE = 16  # of a mark of a party at rest
 ADVANCE_MAX = 4096  # entries in one header
 SPAN_BLOCKS_MAX = 4096  # blocks under one signed head
 SPAN_HEADERS_SIZE_MAX = 384 << 10  # so that fork evidence (two branches) fits into one credential

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from antiphon.core.ids import NONCE_SIZE, SYSTEM_ITEM, ItemId
 from antiphon.core.keys import KeyPair
@@ -27,13 +28,22 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, Role
+from antiphon.halo.member.membership import Membership
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.model.object.model import ObjectModel
-from antiphon.testing.peers import Peer, pair_of
+from antiphon.testing.peers import pair_of
 
 ITEMS = 10  # that the devices set properties of
 KEYS = 7
 _OBJECT = ObjectModel()
+
+
+class Founder(Protocol):
+    """The device that admits the editors: a `Peer`, or the `Party` of a home."""
+
+    @property
+    def member(self) -> Membership | None:
+        """The device in the party."""
 
 
 class Crowd:
@@ -42,7 +52,7 @@ class Crowd:
     `write` lets a few of them write in turn; each has seen all messages before its own.
     """
 
-    def __init__(self, founder: Peer, folder: str | Path, count: int) -> None:
+    def __init__(self, founder: Founder, folder: str | Path, count: int) -> None:
         assert founder.member is not None
         self.party = bytes(founder.member.party)
         self.store = FeedStore.open(folder, durable=False)

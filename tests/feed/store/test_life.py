@@ -31,6 +31,7 @@ class Life(RuleBasedStateMachine):
         self.blocks: list[bytes | None] = []
         self.starts = [0]
         self.start = 0
+        self.rested: tuple[bytes | None, object] = (None, None)  # the mark of the party, and what was held then
 
     @rule(count=st.integers(1, 40), size=st.sampled_from([0, 10, 300, 9000]), atomic=st.booleans())
     def append(self, count: int, size: int, atomic: bool) -> None:
@@ -66,6 +67,21 @@ class Life(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.mine.close()
         self.mine = FeedStore.open(self.folder / "mine", durable=False)
+
+    @rule()
+    def rest(self) -> None:
+        mark = self.mine.put_rest(self.party, self.mine.transaction)
+        assert mark is not None
+        self.rested = mark, self.held()
+
+    def held(self) -> object:
+        return self.mine.feeds(self.party), [(block.hash, block.body) for block in self.mine.read(self.pair.key)]
+
+    @invariant()
+    def a_party_with_its_mark_holds_what_it_held(self) -> None:
+        mark = self.mine.rest(self.party)
+        assert mark in (None, self.rested[0])
+        assert mark is None or self.held() == self.rested[1]
 
     @invariant()
     def what_is_read_is_what_was_written(self) -> None:

@@ -6,10 +6,11 @@ without feeds writes a second history of its own feeds (rule 6).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from antiphon.api.health.home_files import BACKUP, BLOBS, DATA, FEEDS, KEYS, METADATA
-from antiphon.core.errors import DamagedStore, InvalidInput
+from antiphon.core.errors import CorruptBlock, DamagedStore, InvalidInput
 from antiphon.core.home_version import need_version
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.key_file import KeyKind
@@ -53,10 +54,9 @@ def need_feeds(home: Path, keys: KeyStore) -> None:
 def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
     """Raise `DamagedStore` if feeds are written here, and their keys, the list of parties or the blobs are missing."""
     need_version(home)  # again, now that nobody else writes: a newer program may have been first
-    written = {record.feed for record in feeds.feeds() if record.writable}
-    if not written:
-        return  # a new home
-    if written.isdisjoint(bytes(key.key) for key in keys.keys(KeyKind.FEED)):
+    if not _has_own_feed(feeds, keys):
+        if not any(record.writable for record in feeds.feeds()):
+            return  # a new home
         raise _missing(
             home / KEYS,
             "these are the keys of another home: no feed that is written here has its key among them. Put a copy of "
@@ -67,6 +67,16 @@ def need_rest(home: Path, feeds: FeedStore, keys: KeyStore) -> None:
         raise _missing(home / METADATA, _METADATA_MISSING)
     if not _has(home / BLOBS / DATA):
         raise _missing(home / BLOBS / DATA, _BLOBS_MISSING)
+
+
+def _has_own_feed(feeds: FeedStore, keys: KeyStore) -> bool:
+    """True if a feed that is written here has its key here. Not all feeds are read: there may be thousands."""
+    for key in keys.keys(KeyKind.FEED):
+        with suppress(CorruptBlock):
+            record = feeds.find(bytes(key.key))
+            if record is not None and record.writable:
+                return True
+    return False
 
 
 def need_files(home: Path) -> None:

@@ -11,6 +11,7 @@ damage         find what has changed on the disk, and drop it
 quarantine     the list of refused blocks, with reasons
 party_records  `PartyRecords`: the records of a party's feeds in memory, and which have changed
 tables         `Tables`: typed reads and writes inside one transaction
+rest_marks     marks of parties whose feeds have not changed
 watch          `Watch`: which feeds have grown
 env            `Env`: the LMDB environment with the tables of feeds
 map_file       `MapFile`: an LMDB file that grows; also under the blob store

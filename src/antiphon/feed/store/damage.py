@@ -104,6 +104,7 @@ def inspect_span(feed: bytes, first: int, stored: bytes) -> tuple[Span | None, C
 
 def drop_damage(tables: Tables, feed: bytes, now_ms: int) -> FeedRecord | None:
     """Drop what has changed of a feed, in one transaction. Return its record then; None if nothing of it is left."""
+    tables.note_change(feed)
     record, _ = _read_record(tables, feed)
     rows = _rotten_rows(tables, feed)
     for _, (name, key), _ in rows:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from antiphon.feed.store import rest_marks
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
 from antiphon.feed.store.tables import TABLES, DecodedCache, Tables, checked
@@ -42,6 +43,7 @@ class Env(MapFile[Tables]):
         self._cache = DecodedCache()
         self._notes: dict[int, dict[bytes, bytes]] = {}  # by the number of a commit: the feeds it wrote, with parties
         self._noted = 0
+        self._resting: set[bytes] | None = None  # the parties whose marks are in the file; None: not read yet
         super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:
@@ -51,8 +53,8 @@ class Env(MapFile[Tables]):
             self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
             self._room = os.fstat(self._file).st_size  # bytes of the file that are allocated
 
-    def _view(self, txn: Any, touched: dict[bytes, bytes] | None = None) -> Tables:
-        return Tables(txn, self.tables, self._cache, touched)
+    def _view(self, txn: Any, touched: dict[bytes, bytes] | None = None, changed: set[bytes] | None = None) -> Tables:
+        return Tables(txn, self.tables, self._cache, touched, changed)
 
     def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
         """Run `act` in one transaction, durable on return. If the map has to grow, `act` runs again from the start.
@@ -63,11 +65,43 @@ class Env(MapFile[Tables]):
         def run(txn: Any) -> Result:
             self._make_room()
             touched: dict[bytes, bytes] = {}
-            result = act(self._view(txn, touched), lambda part: self._nested(txn, part, touched))
+            changed: set[bytes] = set()
+            tables = self._view(txn, touched, changed)
+            result = act(tables, lambda part: self._nested(txn, part, touched, changed))
+            roused.clear()
+            if marked := self._marked(tables):
+                roused.update(rest_marks.drop(tables, marked, touched, changed))
             self._note(self._replaced + txn.id(), touched)  # before the commit: no reader sees that without its note
             return result
 
-        return self.transact(run)
+        roused: set[bytes] = set()
+        result = self.transact(run)
+        if roused and self._resting:
+            self._resting -= roused
+        return result
+
+    def _marked(self, tables: Tables) -> set[bytes]:
+        """Return the parties that have a mark in the file. Only this process writes there."""
+        if self._resting is None:
+            self._resting = rest_marks.parties(tables)
+        return self._resting
+
+    def put_rest(self, party: bytes, mark: bytes, number: int) -> bool:
+        """Mark a party as being at rest since a transaction. False if there was another one since."""
+
+        def put(txn: Any) -> bool:
+            if self._replaced + txn.id() != number + 1:
+                return False
+            tables = self._view(txn)
+            self._marked(tables)
+            rest_marks.put(tables, party, mark)
+            self._note(number + 1, {})
+            return True
+
+        done = self.transact(put)
+        if done and self._resting is not None:
+            self._resting.add(party)
+        return done
 
     def _note(self, number: int, touched: dict[bytes, bytes]) -> None:
         """Note the feeds that a commit may have changed. If it fails, the next one has the same number."""
@@ -106,9 +140,11 @@ class Env(MapFile[Tables]):
         except OSError:  # LMDB reports a full disk when a page does not fit
             self._room = used + _ROOM_MIN
 
-    def _nested(self, parent: Any, part: Callable[[Tables], Any], touched: dict[bytes, bytes]) -> Any:
+    def _nested(
+        self, parent: Any, part: Callable[[Tables], Any], touched: dict[bytes, bytes], changed: set[bytes]
+    ) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
-            return part(self._view(txn, touched))
+            return part(self._view(txn, touched, changed))
 
     def flush(self) -> None:
         """Sync all commits to the disk, also those of other processes."""

@@ -37,7 +37,7 @@ from antiphon.feed.encoder import Append, Draft, Written
 from antiphon.feed.feed_record import Bounds, End, FeedRecord
 from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.limits import REST_SIZE, SALT_SIZE
 from antiphon.feed.span import Span
 from antiphon.feed.store import damage, ingest as receiving, quarantine
 from antiphon.feed.store.disk import MACHINE, Disk
@@ -343,6 +343,15 @@ class FeedStore(FeedReader):
     def retire(self, feed: bytes) -> None:
         """Never write this feed again, for example after restoring a backup. It can still be read."""
         self._change(lambda tables: tables.put_record(replace(tables.record(feed), retired=True)))
+
+    def put_rest(self, party: bytes, since: int) -> bytes | None:
+        """Mark a party as unchanged from now on, and return the mark; None if anything was written after `since`.
+
+        The mark is in the store until a feed of the party changes in any way, and no copy of the store that has changed
+        can have it: so derived state that was saved with it is that of the feeds that are here (`rest`).
+        """
+        mark = self._randomness.bytes(REST_SIZE)
+        return mark if self._env.put_rest(bytes(party), mark, since) else None
 
     def refuse(self, refusal: Refusal) -> None:
         """Add a refusal to the quarantine."""

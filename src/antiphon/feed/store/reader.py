@@ -18,7 +18,7 @@ from antiphon.feed.feed_record import Bounds, End, FeedRecord
 from antiphon.feed.head_proof import HeadProof
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.span import Span
-from antiphon.feed.store import damage, quarantine
+from antiphon.feed.store import damage, quarantine, rest_marks
 from antiphon.feed.store.damage import Damage
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.map_file import FrozenMap
@@ -262,6 +262,11 @@ class FeedReader:
                 raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at - 1}: it is not the head", feed=feed, seq=at - 1)
         return record.bounds
 
+    def rest(self, party: bytes) -> bytes | None:
+        """Return the mark of a party of whose feeds nothing has changed since it was put; None without one."""
+        with self._env.read() as tables:
+            return rest_marks.find(tables, bytes(party))
+
     def check_structure(self) -> None:
         """Follow the trees of the store's file by hand; raise `DamagedStore` if they have changed."""
         self._env.check_structure()
@@ -314,8 +319,9 @@ class FeedReader:
         """Return the lengths of the feeds that have changed in these transactions, and perhaps of others."""
         touched = self._env.touched(after, upto) if after >= 0 else None
         with self._env.read() as tables:
-            found = tables.feeds() if touched is None else filter(None, map(tables.find, touched))
-            return {record.feed: record.length for record in found}
+            if touched is None:
+                return tables.lengths()
+            return {record.feed: record.length for record in filter(None, map(tables.find, touched))}
 
     def listen(self, listener: CommitListener) -> Callable[[], None]:
         """Call `listener` after each commit of this process with the parties whose feeds it wrote, until it is undone.

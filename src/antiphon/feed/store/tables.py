@@ -7,7 +7,7 @@
     branches    feed ‖ hash of the last block → Span with hashes ‖ CRC-32, of blocks that are not the held history
     branch_blocks  feed ‖ hash of a block → hash of the last block of such a span, which has the next one ‖ CRC-32
     quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
-    meta        name → value ‖ CRC-32
+    meta        name → value ‖ CRC-32; also the marks of `rest_marks`
 
 A stored span has a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that changed
 on the disk is reported with feed and seq, never served.
@@ -60,15 +60,21 @@ class DecodedCache:
 class Tables:
     """Typed reads and writes of one transaction. Results are copies, and do not refer to the map."""
 
-    __slots__ = ("_cache", "_dbs", "_touched", "_txn")
+    __slots__ = ("_cache", "_changed", "_dbs", "_touched", "_txn")
 
     def __init__(
-        self, txn: Any, dbs: dict[str, Any], cache: DecodedCache, touched: dict[bytes, bytes] | None = None
+        self,
+        txn: Any,
+        dbs: dict[str, Any],
+        cache: DecodedCache,
+        touched: dict[bytes, bytes] | None = None,
+        changed: set[bytes] | None = None,
     ) -> None:
         self._txn = txn
         self._dbs = dbs
         self._cache = cache
         self._touched = touched  # gets the feeds whose records are written, each with its party
+        self._changed = set() if changed is None else changed  # gets the feeds of which anything else is written
 
     def find(self, feed: bytes) -> FeedRecord | None:
         """Return a feed's record, or None."""
@@ -119,6 +125,11 @@ class Tables:
                     continue
                 if party is None or record.party == party:
                     yield record
+
+    def lengths(self) -> dict[bytes, int]:
+        """Return the lengths of all feeds, without a check of their records: to see which grow."""
+        with self._txn.cursor(self._dbs["records"]) as cursor:
+            return {bytes(key): FeedRecord.claimed_length(value) for key, value in cursor}
 
     # -- spans
 
@@ -221,6 +232,7 @@ class Tables:
         if len(data) < _MERGE_SIZE_MAX:
             self._cache.keep(self._cache.tails, span.feed, data, span)
         self._txn.put(key, data, db=self._dbs["spans"])
+        self._changed.add(span.feed)
 
     def _span_under(self, cursor: Any, feed: bytes, seq: int) -> Span:
         """Return the span at a cursor, which must hold block `seq`."""
@@ -259,9 +271,10 @@ class Tables:
     def drop_first(self, feed: bytes, first: int) -> None:
         """Delete a stored span by its first seq."""
         self._txn.delete(_key(feed, first), db=self._dbs["spans"])
+        self._changed.add(feed)
 
     def drop_span(self, span: Span) -> None:
-        self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
+        self.drop_first(span.feed, span.first)
 
     # -- frontiers
 
@@ -303,6 +316,7 @@ class Tables:
 
     def put_fork(self, feed: bytes, evidence: bytes) -> None:
         self._txn.put(feed, checked(evidence), db=self._dbs["forks"])
+        self._changed.add(feed)
 
     def forks(self) -> list[bytes]:
         with self._txn.cursor(self._dbs["forks"]) as cursor:
@@ -313,6 +327,7 @@ class Tables:
         last = span.hash_at(span.end - 1)
         key = span.feed + last
         self._txn.put(key, span.encode_stored(key), db=self._dbs["branches"])
+        self._changed.add(span.feed)
         self._index_branch(span, last)
 
     def _index_branch(self, span: Span, last: bytes) -> None:
@@ -474,8 +489,12 @@ class Tables:
     def put_meta(self, name: str, value: bytes) -> None:
         self._txn.put(name.encode(), checked(value), db=self._dbs["meta"])
 
+    def note_change(self, feed: bytes) -> None:
+        """Note that something of a feed changes, so that its party is at rest no more."""
+        self._changed.add(feed)
+
     def raw(self, table: str) -> tuple[Any, Any]:
-        """Return the transaction and a database handle, for the quarantine's own table."""
+        """Return the transaction and a database handle, for what other modules keep in a table."""
         return self._txn, self._dbs[table]
 
 

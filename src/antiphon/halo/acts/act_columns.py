@@ -221,6 +221,8 @@ class ActColumns:
         """Return the acts in these rows."""
         if bool(wanted.all()):
             return self
+        if not bool(wanted.any()):
+            return ActColumns(self.numbers[:0], b"", (), b"", self.listed[:0])
         places = np.cumsum(wanted) - 1
         listed = self.listed[wanted[self.listed[:, 0]]]
         listed[:, 0] = places[listed[:, 0]]

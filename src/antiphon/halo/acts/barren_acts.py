@@ -82,7 +82,8 @@ class BarrenActs:
         self.says = says
         self.keys = keys  # 32 bytes for each act
         self.more = more  # 32 bytes for each admission to a group, and for each key that has signed a vote or genesis
-        self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist()))
+        # Most control feeds have no barren acts, and a party may have thousands: such columns are not computed with.
+        self.kinds = frozenset(map(BarrenKind, np.unique(says).tolist())) if len(seqs) else frozenset()
         self.recall: Callable[[int], Act] = _nowhere
         self._refused: tuple[Seqs, Seqs] | None = None  # ends of names of refused epochs, ascending, and their places
         self._more: Seqs | None = None  # where the further keys of each act begin, and where all end
@@ -114,7 +115,7 @@ class BarrenActs:
             raise BadEncoding("barren acts: blocks that do not ascend, or that are not there")
         if count and int(says.max()) > max(BarrenKind):
             raise BadEncoding("barren acts: an act says what this version does not know")
-        if len(more) != KEY_SIZE * int(further_keys(says, keys).sum()):
+        if len(more) != (KEY_SIZE * int(further_keys(says, keys).sum()) if count else 0):
             raise BadEncoding("barren acts: there are more or fewer further keys than acts that have them")
         return cls(feed, seqs, says, keys, more)
 
@@ -129,7 +130,7 @@ class BarrenActs:
 
     def last(self, stop: int) -> int:
         """Return the seq of the last of them before `stop`; -1 if there is none."""
-        place = int(np.searchsorted(self.seqs, stop))
+        place = int(np.searchsorted(self.seqs, stop)) if self.kinds else 0
         return int(self.seqs[place - 1]) if place else -1
 
     def __contains__(self, seq: int) -> bool:
@@ -158,6 +159,8 @@ class BarrenActs:
 
     def those(self, says: Sequence[BarrenKind], start: int, stop: int) -> list[int]:
         """Return the places of the acts in [start, stop) that say one of these."""
+        if self.kinds.isdisjoint(says):
+            return []
         low, high = (int(place) for place in np.searchsorted(self.seqs, (start, stop)))
         wanted = np.zeros(len(BarrenKind), dtype=np.bool_)
         wanted[list(says)] = True
@@ -166,8 +169,8 @@ class BarrenActs:
 
     def seqs_of(self, says: Sequence[BarrenKind], start: int, stop: int) -> list[int]:
         """Return the seqs of the acts in [start, stop) that say one of these."""
-        found: list[int] = self.seqs[self.those(says, start, stop)].tolist()
-        return found
+        places = self.those(says, start, stop)
+        return self.seqs[places].tolist() if places else []
 
     def about(self, key: bytes, says: BarrenKind, stop: int) -> list[int]:
         """Return the seqs, below `stop`, of the acts about a key that say this."""

@@ -20,11 +20,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from antiphon.core.errors import InvalidInput, NotAuthorised, UnknownFeed, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.keys import KeyPair
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.reasons import Reason, because
 from antiphon.core.sightings import Sightings
@@ -67,9 +68,11 @@ from antiphon.halo.limits import DEVICE_FEEDS_MAX
 from antiphon.halo.member import child_party, device_proof, votes
 from antiphon.halo.member.cuts import earlier, open_lengths, with_own
 from antiphon.halo.member.fork_reports import publish_forks, untold
+from antiphon.halo.member.late_opening import LateOpening
+from antiphon.halo.member.own_feeds import OwnFeeds
 
 
-class Membership:
+class Membership(OwnFeeds):
     """A party as one device holds it: the state machine over the store's control feeds, and the device's own feeds."""
 
     def __init__(
@@ -83,13 +86,8 @@ class Membership:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
+        super().__init__(store, keys, device, party, genesis_feed)
         self._randomness = randomness or SystemRandomness()
-        self.party = PublicKey(party)
-        self.genesis_feed = PublicKey(genesis_feed)
-        self.machine = PartyMachine(self.party, self.genesis_feed)
-        self.device = device
-        self._store = store
-        self._keys = keys
         self._clock = clock or SystemClock()
         self._checkpoint: CheckpointFile | None = None
         self._refreshed = -1  # the store's last transaction that was looked at
@@ -97,9 +95,7 @@ class Membership:
         self._data_feeds: set[bytes] = set()
         self.seconds: dict[bytes, float] = defaultdict(float)  # by control feed: spent reading its acts; for operators
         self._charged: dict[bytes, int] = {}  # by control feed: acts whose reading is in `seconds`
-        self.control: FeedWriter | None = None
         self.recovered = False  # the operator asserts that all blocks of a replaced control feed are here
-        self.data: FeedWriter | None = None
 
     # -- beginning
 
@@ -140,16 +136,26 @@ class Membership:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         checkpoint: CheckpointFile | None = None,
+        at_once: bool = True,
     ) -> Membership:
-        """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones."""
+        """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones.
+
+        Unless `at_once`, its control feeds are read when something asks for them.
+        """
         self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
+        self._to_open = LateOpening(partial(self._begin, checkpoint))
+        if at_once:
+            self._to_open()
+        return self
+
+    def _begin(self, checkpoint: CheckpointFile | None) -> None:
+        """Read the control feeds, and find this device's own feeds."""
+        self._machine, self._refreshed = PartyMachine(self.party, self.genesis_feed), -1
         if checkpoint is not None:
             self.attach_checkpoint(checkpoint)
         self.refresh()
         self.save_checkpoint()
-        self.control = self._own_feed(FeedKind.CONTROL)
-        self.data = self._own_feed(FeedKind.DATA)
-        return self
+        self.control, self.data = self.find(FeedKind.CONTROL), self.find(FeedKind.DATA)
 
     def vouch(self, identity: Identity) -> bytes:
         """Return the identity's credential for this device in the party. Only this needs the identity's private key."""
@@ -193,7 +199,7 @@ class Membership:
             self._check_room(FeedKind.DATA)
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
-            data = FeedWriter.open(self._store, feed, self.party)  # before its admission: see `_own_feed`
+            data = FeedWriter.open(self._store, feed, self.party)  # before its admission: see `OwnFeeds.find`
             self._append(signed)
             self.data = data
         return self.data
@@ -383,6 +389,7 @@ class Membership:
 
     def refresh(self) -> int:
         """Fold new control blocks of the store into the machine; returns how many acts became known."""
+        self._to_open()
         now = self._store.transaction
         if now == self._refreshed:
             return 0
@@ -498,24 +505,6 @@ class Membership:
             f"no identity has vouched for device {self.device.key.short} in party {self.party.short}; let the identity "
             "do so (`vouch`) and hand that in"
         )
-
-    def _own_feed(self, kind: FeedKind) -> FeedWriter | None:
-        """Return the open feed of this device of one kind, if there is one.
-
-        A feed that was admitted and has no record here was opened after this store was copied: it may have blocks.
-        """
-        authority = self.machine.authority
-        authority.settle()
-        for feed, owner in sorted(authority.owners().items()):
-            if (owner.device, owner.kind) != (self.device.key, kind):
-                continue
-            held = next((record for record in self._store.feeds(self.party) if record.feed == feed), None)
-            if held is not None and held.writable and not held.retired and authority.end(feed) > held.length:
-                try:
-                    return FeedWriter.open(self._store, self._keys.pair(PublicKey(feed)), self.party)
-                except UnknownKey:
-                    continue
-        return None
 
     def write_claim(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
         """Write a credential, if it would be in force."""

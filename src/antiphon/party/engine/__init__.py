@@ -6,6 +6,7 @@ engine          `Engine`: one party; delivers, judges, folds, refolds items afte
 ports           `Authority` and `Items`: the interfaces to rights and to the item store, and the values that cross them
 authority       `PartyAuthority` (the control state of HALO) and `OpenAuthority` (a store without credentials)
 lane            `Lane`: the delivery state of one data feed
+rest            `Rest`, `RestingLanes`: a party after whose closing nothing has come
 delivery        `Delivery`: blocks of all lanes in a causal order, as runs
 judge           `Judge`: ranges of messages that are void; `mark_void`
 demux           `ItemDemuxer`: runs of blocks → messages by item

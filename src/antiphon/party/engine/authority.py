@@ -143,6 +143,14 @@ class OpenAuthority:
     def wrote(self, before: int, after: int) -> None:
         """Do nothing: no control state is cached."""
 
+    def device_at_rest(self) -> bytes:
+        """Return nothing: any feed of the store may become one of the party."""
+        return b""
+
+    def is_device(self, device: bytes) -> bool:
+        """Return False."""
+        return False
+
     def writer(self) -> FeedWriter:
         """Return the writer of the feed of the given key pair. Raises `NotAuthorised` without one."""
         if self._writer is None:
@@ -153,9 +161,9 @@ class OpenAuthority:
 class PartyAuthority:
     """Authority of the credentials in the control feeds of a party, folded by its `PartyMachine`."""
 
-    def __init__(self, store: FeedReader, machine: PartyMachine, membership: Membership | None = None) -> None:
+    def __init__(self, store: FeedReader, machine: PartyMachine | None, membership: Membership | None = None) -> None:
         self._store = store
-        self._machine = machine
+        self._own_machine = machine
         self._membership = membership
         self._data: set[bytes] = set()
         self._transaction = -1
@@ -166,7 +174,15 @@ class PartyAuthority:
     @classmethod
     def of(cls, store: FeedStore, membership: Membership) -> PartyAuthority:
         """Make the authority of a device that is, or may become, a member."""
-        return cls(store, membership.machine, membership)
+        return cls(store, None, membership)
+
+    @property
+    def _machine(self) -> PartyMachine:
+        machine = self._own_machine
+        if machine is None:
+            assert self._membership is not None
+            machine = self._own_machine = self._membership.machine  # reads the control feeds
+        return machine
 
     def refresh(self) -> bool:
         """Read new control blocks. True if acts, rights or the ends of forked feeds have changed."""
@@ -291,6 +307,19 @@ class PartyAuthority:
             self._transaction = after
         if self._membership is not None:
             self._membership.skip(before, after)
+
+    def device_at_rest(self) -> bytes:
+        """Return this device and its feeds, if its party can rest until a feed changes; else ""."""
+        if self._membership is None:
+            return b""
+        self.look()
+        known = self._machine.act_count, self._machine.authority.version
+        told = (known, self._machine.fork_ends) == (self._known, self._forks)
+        return self._membership.device_at_rest() if told and not self._forks else b""
+
+    def is_device(self, device: bytes) -> bool:
+        """True if this is the same device, and it still has the keys of these feeds. No control block is read."""
+        return self._membership is not None and self._membership.is_device(device)
 
     def writer(self) -> FeedWriter:
         """Return the writer of this device's data feed. Raises `NotAuthorised` if it may not write."""

@@ -18,7 +18,7 @@ from antiphon.core.reasons import Reason, because, code_of
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.branches import Branches
 from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
-from antiphon.feed.feed_record import FeedRecord
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import NO_END, Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.ingest import begins_control
@@ -209,6 +209,18 @@ class Delivery:
         return moved
 
     # -- delivery
+
+    def is_done(self, records: Iterable[FeedRecord]) -> bool:
+        """True if all blocks of these feeds are delivered: nothing waits, has ended, or is on a branch."""
+        if self._queue.ready or self._queue.waits_for or self.rot or self.branches.blocks:
+            return False
+        ends = ((record, self.lanes.get(record.feed)) for record in records)
+        return all(
+            record.why is End.NONE
+            and not (record.branches or record.ignored)
+            and (lane is None or (lane.is_at(record) and not lane.state.fault))
+            for record, lane in ends
+        )
 
     @property
     def at_rest(self) -> bool:

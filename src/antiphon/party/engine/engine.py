@@ -28,17 +28,16 @@ from antiphon.party.engine.authors import Authors, Steps
 from antiphon.party.engine.branch_geneses import BranchGeneses, Candidates, choose, may_begin_otherwise
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
-from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import Gathered, ItemDemuxer
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.fold_times import FoldTimes
 from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import Lane, Run
-from antiphon.party.engine.message_lookup import MessageLookup
 from antiphon.party.engine.ports import Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
 from antiphon.party.engine.rejudge import Rejudge
+from antiphon.party.engine.rest import Rest, RestingLanes
 from antiphon.party.engine.rot import Rot
 from antiphon.party.engine.row_cache import RowsAhead, row_of
 from antiphon.party.engine.scope import Scope
@@ -55,7 +54,7 @@ _BLANK = LaneState(b"", 0).mark  # of a lane in which nothing has happened
 MANY = 1_000  # received items: with more changed ones, save; more that are not open are folded without the cache
 
 
-class Engine:
+class Engine(RestingLanes):
     """Feeds, item states and the item store of one party. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
     def __init__(
@@ -69,17 +68,17 @@ class Engine:
         cache_items_max: int = CACHE_ITEMS_MAX,
         base: EpochBase | None = None,
         lanes: list[LaneState] | None = None,
+        rest: Rest | None = None,
         rot: Rot | None = None,
     ) -> None:
-        """Continue from an item store. `lanes` are those in it, if the caller has loaded them."""
-        self.party = party
+        """Continue from an item store. `lanes` are those in it, if the caller has loaded them.
+
+        With a `rest` that still holds, they are read when something asks for them.
+        """
+        super().__init__(party, store, authority, items, models, rest=rest, rot=rot)
         self.base = base  # the snapshot that all states start from
         mark = items.base()
         self.whole = base is None or mark is None or mark.whole  # every item of the base has a row
-        self.store = store
-        self.authority = authority
-        self.saved = items  # the item store, which lacks what was applied since the last save
-        self.models = models
         self.scope = Scope(self, items.ready_items)
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
@@ -95,24 +94,33 @@ class Engine:
         self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
-        self.delivery = Delivery(store, authority, items.lanes() if lanes is None else lanes, look=False, rot=rot)
         self._branch_geneses = BranchGeneses(store)
-        self._messages = MessageLookup(store, self.delivery)
-        self.lamport = self.delivery.lamport  # kept here, since there may be many lanes
         self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
         self.broken = ""  # why memory and item store have parted; "" if they have not
-        # The lanes as last saved. One without a mark has no row, and needs none until something happened in it.
-        self._marks = {feed: lane.state.mark for feed, lane in self.delivery.lanes.items()}
         self.bodiless = True  # there may be messages that were refused because their bodies are missing
         self._rounds = 0
         self._processed = -1  # the feed store's transaction at the last `process`
         self._changed_feeds = store.changed_feeds(party)
         self._fresh = True  # the verdicts that an earlier process saved are not compared with those of now yet
+        if rest is None:
+            self.load_lanes(items.lanes() if lanes is None else lanes)
+
+    def device_at_rest(self) -> bytes:
+        """Return this device and its feeds, if all that is here is processed and saved; else ""."""
+        if self.rest is not None:
+            return self.rest.device if self.rests() else b""
+        settled = self.whole and self.saved.ready_items is None and not (self._demux.count or self.cache.dirty)
+        if not settled or self.bodiless or self._fresh or self.broken or self.models.keys != self._known_models:
+            return b""
+        records = self.store.feeds(self.party)
+        return self.authority.device_at_rest() if self.delivery.is_done(records) else b""
 
     # -- processing
 
     def process(self) -> int:
         """Deliver and fold all new blocks that can be delivered. Return the number of messages."""
+        if self.rests():
+            return 0
         now, news = self.store.transaction, self.authority.refresh()
         if now == self._processed and not news and self._at_rest():
             return 0
@@ -548,7 +556,7 @@ class Engine:
         self.saved.close()
 
     def _moved(self) -> bool:
-        lanes = self.delivery.lanes.items()
+        lanes = self.delivery.lanes.items() if self.are_read else ()
         return any(self._marks.get(feed, _BLANK) != lane.state.mark for feed, lane in lanes)
 
     def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:

@@ -140,6 +140,10 @@ class Lane:
         if record.length == state.position == state.base and state.base > 0 and record.why is End.NONE:
             self.other_branch = record.hash != state.hash
 
+    def is_at(self, record: FeedRecord) -> bool:
+        """True if the last delivered block is the head of the feed."""
+        return self.state.position == record.length and (not record.length or self.state.hash == record.hash)
+
     def release(self) -> None:
         """Release the buffer. A blocked feed waits in the feed store."""
         self.buffer = self._runs = None

@@ -141,6 +141,15 @@ class Authority(EpochJudge, Known, Protocol):
     def writer(self) -> FeedWriter:
         """Return the writer of this device's data feed. Raises `NotAuthorised` if it may not write."""
 
+    def device_at_rest(self) -> bytes:
+        """Return this device and its feeds, if its party can rest until a feed changes (`party.engine.rest`); else "".
+
+        It can if `refresh` has told of all control blocks, and everything here depends on feeds of this party alone.
+        """
+
+    def is_device(self, device: bytes) -> bool:
+        """True if this is the same device, and it still has the keys of these feeds. No control block is read."""
+
 
 class Void(NamedTuple):
     """Messages [start, stop) of a feed that do not count."""
@@ -239,6 +248,7 @@ class Save:
     lanes: list[LaneState] = field(default_factory=list)
     gone: list[bytes] = field(default_factory=list)  # items that an epoch has discarded
     base: BaseMark | None = None  # the new base of the states, if it changes
+    rest: bytes = b""  # what the next opening may rest on, until something else is saved
 
 
 class Index(Protocol):
@@ -280,6 +290,9 @@ class Items(Protocol):
 
     def base(self) -> BaseMark | None:
         """Return the snapshot that the states are based on, or None."""
+
+    def rest(self) -> bytes:
+        """Return `Save.rest` of the last transaction; "" if it had none."""
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Load the records of items that are held; an empty record means messages without a genesis."""

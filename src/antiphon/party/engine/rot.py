@@ -32,6 +32,10 @@ class Rot:
         self._found: dict[bytes, RottenBlock] = {}
         self._told: dict[bytes, int] = {}  # the rot that the log has, which may be found again after each new block
 
+    def __bool__(self) -> bool:
+        """True if any rot is known."""
+        return bool(self._found)
+
     def note(self, error: CorruptBlock, record: FeedRecord | None) -> bool:
         """Take note of a rotten block. False if it is known that the feed ends there, or before."""
         if error.seq >= self.end(error.feed):

@@ -111,6 +111,14 @@ class EpochDriver:
             return self._epochs.waits_for or f"epoch {len(chain.final)} is final, and this device is not at it yet"
         return chain.open.lacks
 
+    def is_idle(self, now_ms: int) -> bool:
+        """True if nothing is to be done until blocks come. Nothing is written to find out."""
+        chain = self._epochs.chain()
+        if self._why_not(chain) or chain.open.proposals or chain.open.endorsements:
+            return False
+        due = self._look(chain, now_ms)
+        return not due.reason and due.wake_ms is None
+
     # -- observing
 
     def _notice(self, chain: EpochChain, now_ms: int) -> int | None:

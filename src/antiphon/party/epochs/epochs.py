@@ -294,7 +294,7 @@ class Epochs:
 
     def _advance(self) -> bool:
         """Rebase onto the next final epoch. If it cannot be recomputed, start at the last one's snapshot, if held."""
-        self._party.process()
+        self._party.rouse()
         chain, base = self.chain(), self.base
         at = 0 if base is None else base.number
         if base is not None and chain.differs(at, base.cid):

@@ -24,9 +24,9 @@ def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
         if not member.machine.roles_of(member.device.identity):
             return False
         if _has_ended(party, member, member.control):
-            member.control = member._own_feed(FeedKind.CONTROL)
+            member.control = member.find(FeedKind.CONTROL)
         if _has_ended(party, member, member.data):
-            member.data = member._own_feed(FeedKind.DATA)
+            member.data = member.find(FeedKind.DATA)
             party.moved.update(engine.delivery.lanes)  # the new feed has recorded none of them as seen
         return True
 

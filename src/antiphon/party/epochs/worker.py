@@ -77,7 +77,7 @@ class WorkedParty:
 
     def is_of(self, parties: Set[bytes]) -> bool:
         """True if it, or the party above it, is one of these."""
-        above = self.member.machine.parent
+        above = self.member.parent
         return bytes(self.party.key) in parties or (above is not None and bytes(above.party) in parties)
 
     def left_ms(self) -> int | None:
@@ -112,8 +112,12 @@ class EpochWorker:
 
     def add(self, party: PartyProcessor, member: Membership, epochs: Epochs) -> None:
         """Take part in the epochs of a party from now on."""
+        known = WorkedParty(party, member, epochs, EpochDriver(party, member, epochs))
+        rest = party.rest()
+        if rest is not None and rest.is_idle and not self._prune:
+            known.wake_ms = None  # nothing was left to do when the party was closed
         with self._lock:
-            self._parties[bytes(party.key)] = WorkedParty(party, member, epochs, EpochDriver(party, member, epochs))
+            self._parties[bytes(party.key)] = known
             if not self.thread.ident:
                 self.thread.start()
         self._watch.wake()
@@ -125,6 +129,13 @@ class EpochWorker:
         if known is not None and self.error:
             return self.error
         return known.status if known is not None and known.looked == self._store.transaction else ""
+
+    def is_idle(self, party: bytes) -> bool:
+        """True if a party has nothing to do until blocks come."""
+        known = self._parties.get(party)
+        if known is None or known.wake_ms is not None or known.looked != self._store.transaction:
+            return False
+        return not known.status and self._now is not known
 
     def remove(self, party: bytes, *, wait: bool = True) -> None:
         """Cancel the work on a party, and forget it. A caller that holds the party's lock does not wait for the end."""

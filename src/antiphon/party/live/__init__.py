@@ -7,6 +7,7 @@ engine_lock      `Locked`: the lock around the engine; damaged items are built a
 batch            `Batch`: messages that are tried on the states, then written together
 item             `Item`: a handle on one item, to read and write it
 unlisted_control `UnlistedControl`: control blocks that the next message lists as seen
+resting          let a party rest when it is closed, and find at the next opening that it still rests
 listeners        `Listeners`: callbacks after changes, of a whole party or of one item
 undo             `UndoStack`: undo and redo of this device's own changes
 history          an item's messages, and its state at an earlier timeframe (`Past`, `PartyPast`)

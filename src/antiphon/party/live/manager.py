@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from antiphon.halo.member.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.ports import Authority, Index, Items
+from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.worker import EpochWorker
 from antiphon.party.live.processor import PartyProcessor
@@ -186,6 +187,7 @@ class PartyManager:
             clock=self.clock,
             randomness=self.randomness,
             checkpoint=self._checkpoint(party),
+            at_once=False,
         )
 
     def _checkpoint(self, party: bytes) -> CheckpointFile | None:
@@ -249,11 +251,25 @@ class PartyManager:
         self._stop_work(key, wait=False)  # its processor may have been paused directly
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._live:
-            above = member.machine.parent
+            above = member.parent
             party.start(None if above is None else above.party)
         if self._worker is not None:
             self._worker.add(party, member, self._epochs[key])
         return party
+
+    def _is_idle(self, party: PartyProcessor, member: Membership) -> bool:
+        """True if the epochs of a party wait for new blocks alone."""
+        key = bytes(party.key)
+        if not party.running:
+            return False
+        if self._worker is not None and self._worker.is_idle(key):
+            return True
+        if not member.is_open:  # nothing has looked since it was closed last
+            rest = party.rest()
+            return rest is not None and rest.is_idle
+        with suppress(AntiphonError):
+            return EpochDriver(party, member, self._epochs[key]).is_idle(party.clock.now_ms())
+        return False
 
     def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
         epochs = self._epochs.pop(key, None)
@@ -291,10 +307,11 @@ class PartyManager:
             member = self._members.pop(key, None)
             self._closing.add(key)
         try:
+            is_idle = running is not None and member is not None and self._is_idle(running, member)
             self._stop_work(key)
             if running is not None:
-                running.close()
-            if member is not None:
+                running.pause(is_idle=is_idle)
+            if member is not None and member.is_open:
                 member.save_checkpoint()
         finally:
             with self._closed:

@@ -40,6 +40,7 @@ from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Authority, Index, Items, LaneState, Refused
+from antiphon.party.engine.rest import Rest
 from antiphon.party.engine.rot import Rot
 from antiphon.party.engine.row_cache import prepare_rows
 from antiphon.party.epochs.rebase import choose_base, hydrate
@@ -50,6 +51,7 @@ from antiphon.party.live.history import PartyPast
 from antiphon.party.live.index_attach import attach
 from antiphon.party.live.item import Item
 from antiphon.party.live.listeners import Listeners
+from antiphon.party.live.resting import load_rest, save_rest
 from antiphon.party.live.status import Status
 from antiphon.party.live.unlisted_control import UnlistedControl
 from antiphon.party.store.consistency import check_begun, load_lanes
@@ -133,9 +135,10 @@ class PartyProcessor:
                 return
             items = self._open_items()
             try:
-                lanes, why = load_lanes(items, self.store, self.key)
+                rest = load_rest(items, self)
+                lanes, why = ([], "") if rest is not None else load_lanes(items, self.store, self.key)
                 try:
-                    self._begin(items, lanes, items.why_rebuilt or why)
+                    self._begin(items, lanes, items.why_rebuilt or why, rest)
                 except DamagedItems as error:
                     self._begin(items, [], str(error))
             except BaseException:
@@ -145,7 +148,8 @@ class PartyProcessor:
             assert self._engine is not None
             self.failed, self.error = False, ""
             self._engine.changed = self._events.extend
-            self.moved, self.control = set(self._engine.delivery.lanes), UnlistedControl()
+            self.moved, self.control = set(), UnlistedControl()
+            self._resting = True
             self._advanced.notify_all()  # the engine that failed may have delivered what somebody waits for
         try:
             self.process()
@@ -153,12 +157,12 @@ class PartyProcessor:
             if self._depth or self._engine is None:  # else the items are rebuilt already
                 raise
 
-    def _begin(self, items: Items, lanes: list[LaneState], why: str) -> None:
+    def _begin(self, items: Items, lanes: list[LaneState], why: str, rest: Rest | None = None) -> None:
         """Make the engine of an item store, after emptying it if there is a reason to build it again."""
         if why:
             items.clear()
             lanes = []
-        base, lost = choose_base(items, self.authority, self.blobs, self.key, begun=bool(lanes))
+        base, lost = choose_base(items, self.authority, self.blobs, self.key, begun=bool(lanes) or rest is not None)
         self._note_rebuilt(why or lost)
         self._engine = Engine(
             self.key,
@@ -169,6 +173,7 @@ class PartyProcessor:
             cache_items_max=self._cache_items_max,
             base=base,
             lanes=None if lost else lanes or None,  # an emptied store may begin at an epoch
+            rest=None if lost else rest,
             rot=self._rot,
         )
         self._attach(self._engine)
@@ -195,8 +200,11 @@ class PartyProcessor:
             found = attach(engine, self._index, only_known=not engine.items.empty() or not engine.whole)
             self._make_index = None if found is None else self._index
 
-    def pause(self) -> None:
-        """Save, stop, and free all memory. Handles stay, and work again after `resume`."""
+    def pause(self, *, is_idle: bool = False) -> None:
+        """Save, stop, and free all memory. Handles stay, and work again after `resume`.
+
+        `is_idle` tells that the epochs of the party wait for new blocks alone.
+        """
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
@@ -204,6 +212,7 @@ class PartyProcessor:
             if engine is not None:
                 try:
                     engine.save()
+                    save_rest(engine, self.store, is_idle=is_idle)
                 finally:
                     engine.close()
             self._advanced.notify_all()
@@ -278,11 +287,28 @@ class PartyProcessor:
             except BaseException as error:
                 self._reset(str(error) or repr(error))
                 raise
+            if engine.rest is not None:
+                return 0
             self.moved |= engine.delivery.take_moved()
+            if self._resting:
+                self._resting = False
+                self.moved.update(engine.delivery.lanes)
             if taken:
                 self.error = ""
                 self._advanced.notify_all()
             return taken
+
+    def rouse(self) -> int:
+        """End the rest of the party, and process all its feeds; without one, as `process`."""
+        with self.locked() as engine:
+            engine.rouse()
+            return self.process()
+
+    def rest(self) -> Rest | None:
+        """Return what the party rests on, if nothing has come since it was closed; else None."""
+        with self._lock:
+            engine = self._engine
+            return engine.rest if engine is not None and engine.rests() else None
 
     def look(self) -> None:
         """Read new control blocks, which may name further feeds. `process` still finds that they came."""
@@ -446,6 +472,8 @@ class PartyProcessor:
             if known is not None:
                 yield known
                 return
+            if self._resting:
+                self.rouse()
             batch = self._batch = Batch(self, capture=self._undo_listener is not None)
             self._batch_thread, self._batch_task = threading.get_ident(), current_task()
             self.engine.batch_open = True
@@ -490,6 +518,7 @@ class PartyProcessor:
         return self._batch if self._batch_thread == threading.get_ident() else None
 
     _engine: Engine | None = None
+    _resting = False  # nothing was processed since the party was opened
     _watcher: FeedWatcher | None = None
     _batch: Batch | None = None
     _make_index: Callable[[Any], Index] | None = None

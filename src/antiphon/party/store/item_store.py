@@ -185,6 +185,13 @@ class ItemStore:
         reader.done()
         return mark
 
+    def rest(self) -> bytes:
+        """Return `Save.rest` of the last transaction; "" if it had none."""
+        with _typed(what := "what its party rests on"):
+            rows = self._read("SELECT value FROM meta WHERE key = 'rest'")
+            data = _unchecked(rows[0][0], b"rest", what) if rows else b""
+        return data[8:] if data[:8] == u64(self._part - 1) else b""
+
     def checked(self, *, wait: bool = False) -> None:
         """Compare all pages with their checksums, once after the store was opened. Raise `DamagedItems`.
 
@@ -435,6 +442,9 @@ class ItemStore:
         if save.base is not None:
             data = u64(save.base.number) + save.base.snapshot + bytes((save.base.whole,))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (_checked(data, b"base"),))
+        if save.rest:
+            data = u64(self._part) + save.rest
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('rest', ?)", (_checked(data, b"rest"),))
 
     # -- the index
 
