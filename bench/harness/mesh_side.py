@@ -54,6 +54,7 @@ from harness.mesh_sockets import Receiver, drain, pour, send_synced
 OBJECTS = 50
 BATCH = 100
 BEACON = "beacon"
+PREPARED_AT_ONCE = 20  # parties
 PATIENCE = 100.0  # seconds
 _pause = threading.Event()  # never set: its time-outs are pauses
 
@@ -81,14 +82,16 @@ class Device:
     def prepare(self, home: str, others: list[str], parties: int) -> dict[str, Any]:
         with _opened(home, "writer") as here, ExitStack() as stack:
             there = [stack.enter_context(_opened(other, Path(other).name)) for other in others]
-            for number in range(parties):
-                party = here.create_party(name_of(number))
-                for store in there:
-                    store.join(party.invite(store.me))
-                if number == 0:
-                    party.object({"n": 0}, type=BEACON)
-            for store in [*there, *there[:-1]]:  # the first ones hear of the last ones, too
-                antiphon.sync(here, store)
+            for begin in range(0, parties, PREPARED_AT_ONCE):
+                made = [_found(here, there, number) for number in range(begin, min(parties, begin + PREPARED_AT_ONCE))]
+                for store in [*there, *there[:-1]]:  # the first ones hear of the last ones, too
+                    antiphon.sync(here, store)
+                for store in (here, *there):  # a sync of very many parties takes its time
+                    for key in made if parties > PREPARED_AT_ONCE else ():
+                        store.manager.pause(key)
+            for store in (here, *there):
+                for known in store.parties():
+                    store.manager.meta.resume(known.party)
         return {}
 
     def open(self, home: str) -> dict[str, Any]:
@@ -252,6 +255,16 @@ class Device:
         """Return the hash of all items of the first party, and their number."""
         snapshots = [item.snapshot() for item in self.party.items()]
         return {"items": len(snapshots), "hash": hashlib.sha256(b"".join(snapshots)).hexdigest()}
+
+
+def _found(here: Store, there: list[Store], number: int) -> bytes:
+    """Create a party, and let others follow it."""
+    party = here.create_party(name_of(number))
+    for store in there:
+        store.join(party.invite(store.me))
+    if number == 0:
+        party.object({"n": 0}, type=BEACON)
+    return bytes(party.key)
 
 
 def name_of(number: int) -> str:
