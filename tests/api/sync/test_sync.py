@@ -11,6 +11,7 @@ import antiphon
 from antiphon import Party, Store, sync
 from antiphon.core.keys import PublicKey
 from antiphon.halo import new_identity
+from antiphon.mesh.replication.session import Session
 from antiphon.testing.spans import SpanWriter
 
 
@@ -142,3 +143,35 @@ def test_a_fork_is_found_where_two_stores_hold_different_branches(
         assert store.manager.feeds.bounds(feed.feed).end == feed.length
         assert held.item(item.id).value == {"title": "common"}
     assert sync(ada, bob) == 0
+
+
+def test_many_parties_cost_what_each_of_them_costs(ada: Store, bob: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share links in groups: with all on one, each step asked each of them, and 200 took minutes."""
+    ticks = 0
+    tick = Session.tick
+
+    def counted(session: Session, now_ms: int) -> int | None:
+        nonlocal ticks
+        ticks += 1
+        return tick(session, now_ms)
+
+    monkeypatch.setattr(Session, "tick", counted)
+    costs = []
+    for count in (16, 48):
+        for number in range(count):
+            made = ada.create_party(f"{count} {number}")
+            made.text("Hello")
+            bob.join(made.invite(bob.me))
+        before = ticks
+        sync(ada, bob)
+        costs.append(ticks - before)
+    child = ada.party("16 3").create_child("below")
+    child.text("Hello, child")
+    bob.join(child.key)
+    sync(ada, bob)
+
+    synced = [known for known in bob.parties() if known.label.startswith(("16 ", "48 "))]
+    assert len(synced) == 64
+    assert sum(item.model == "antiphon/text" for known in synced for item in bob.party(known.party).query()) == 64
+    assert [item.value for item in bob.party(child.key).query()] == ["Hello, child"]
+    assert costs[1] < 5 * costs[0]

@@ -6,6 +6,7 @@ follow share one link. Each store gives a party only to devices of its members.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from antiphon.api.held_views import learn_view_id, open_whole
@@ -18,6 +19,8 @@ from antiphon.party.store.meta_store import SubscriptionState
 
 if TYPE_CHECKING:
     from antiphon.api.store import Store
+
+_GROUP = 16  # parties that share one link
 
 
 def sync(one: Store, other: Store) -> int:
@@ -37,11 +40,24 @@ def sync(one: Store, other: Store) -> int:
     ...     str(bob.party(party.key).item(note.id))
     'Hello'
     """
+    blocks = 0
     with one.manager.blobs.putting(), other.manager.blobs.putting():  # no garbage collection before their use
-        meeting = _Meeting(one, other)
-        while meeting.hold():
-            pass
-    return meeting.blocks
+        while groups := _groups(one, other):
+            moved = 0
+            for parties in groups:
+                meeting = _Meeting(one, other, parties)
+                while meeting.hold():
+                    moved += 1
+                blocks += meeting.blocks
+            if not moved or (len(groups) == 1 and _groups(one, other) == groups):
+                break
+    return blocks
+
+
+def _groups(one: Store, other: Store) -> list[tuple[bytes, ...]]:
+    """Return the parties that both stores follow, some at a time: each step of a talk asks all of its parties."""
+    shared = sorted(_active_parties(one) & _active_parties(other))
+    return [tuple(shared[at : at + _GROUP]) for at in range(0, len(shared), _GROUP)]
 
 
 def _active_parties(store: Store) -> set[bytes]:
@@ -49,17 +65,19 @@ def _active_parties(store: Store) -> set[bytes]:
 
 
 class _Meeting:
-    """Two stores that talk about the parties that both follow."""
+    """Two stores that talk about some of the parties that both follow."""
 
-    def __init__(self, one: Store, other: Store) -> None:
+    def __init__(self, one: Store, other: Store, parties: Collection[bytes]) -> None:
         self._stores = one, other
+        self._parties = frozenset(parties)
         self._sides = StoreSide(one, "one"), StoreSide(other, "other")
         self._talk: Talk | None = None
         self.blocks = 0
 
     def hold(self) -> bool:
         """Exchange blocks, process them, and then exchange blobs. Return True if anything moved."""
-        shared = sorted(_active_parties(self._stores[0]) & _active_parties(self._stores[1]))
+        one, other = map(_active_parties, self._stores)
+        shared = sorted(self._parties & one & other)  # others may have been left or paused meanwhile
         if not shared:
             return False
         for party in shared:
