@@ -71,7 +71,8 @@ def build(folder: str, items: int, messages: int) -> dict[str, Any]:
             with theirs.batch():
                 for item in ids[nth::4]:
                     theirs.item(item, Object)["count"] = turn + 1
-        antiphon.sync(owner, home)
+        if home is not owner:
+            antiphon.sync(owner, home)
     for home in homes[1:]:
         antiphon.sync(owner, home)
     for home in homes:
