@@ -230,7 +230,7 @@ class PartySessions:
         return now_ms if self._inbox else min(due, default=None)
 
     def _look(self) -> bool:
-        """Begin sessions where more is held than when the ends were equal. True if control state has changed."""
+        """Begin sessions where more is held or wanted than when ends were equal. True if control state has changed."""
         changed = False
         for party, replica in self._replicas.items():
             replica.look()
@@ -238,8 +238,9 @@ class PartySessions:
             changed |= self._versions.get(party) != version
             self._versions[party] = version
         for link, ends in self._links.items():
-            for party in [party for party, digest in ends.equal.items() if digest != self.digest(party)]:
-                self._begin(link, party)
+            for party, digest in list(ends.equal.items()):
+                if digest != self.digest(party) or self._replicas[party].wanted_blobs():
+                    self._begin(link, party)
         return changed
 
     def _fetch(self, link: Link, now_ms: int) -> None:
