@@ -271,3 +271,22 @@ def test_nothing_leaves_before_it_is_synced(peers: Peers, monkeypatch: pytest.Mo
 
     assert order[0] == "sync"
     assert "leaves" in order
+
+
+def test_writes_for_an_end_that_takes_nothing_wait_in_the_store_and_not_in_memory(peers: Peers) -> None:
+    """It reads slowly, or not at all, while this end writes: what it is to get is read when it can leave."""
+    del peers.all[2:]
+    wire = Wire(peers)
+    wire.run()
+    session, text = wire.nodes["alice"].sessions["bob"], peers.all[0].party.create("antiphon/text")
+    for _ in range(40):
+        text.edit("insert", 0, "x" * 50_000)
+        wire.nodes["alice"].replica.refresh()
+        wire.now_ms += 50
+        session.tick(wire.now_ms)
+    waits = session.outgoing()
+    assert sum(map(len, waits)) <= limits.PUSH_SIZE_MAX + 10_000
+    for data in waits:
+        wire.send("alice", "bob", data)
+    wire.run()
+    assert peers.all[0].snapshots() == peers.all[1].snapshots()

@@ -33,6 +33,7 @@ TIMEOUT_MIN_MS = 1_000
 TIMEOUT_MAX_MS = 60_000
 RATE_MIN = 4  # bytes a millisecond: a slower answer is not waited for beyond TIMEOUT_MAX_MS
 ACKNOWLEDGE_MS = 200  # an announcement is acknowledged with the next message, or after this time alone
+STALLED_MS = 1_000  # a session whose messages do not leave looks again after this time
 JUDGE_MS = 1_000  # the credentials that a device shows are judged at most so often
 JOIN_WAIT_MS = 15_000  # a newcomer without news of control feeds or the snapshot takes the history after this time
 BRANCH_WAIT_MS = 2_000  # a block that may come as a part of its feed is not requested by its hash before

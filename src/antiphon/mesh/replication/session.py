@@ -13,7 +13,14 @@ from antiphon.mesh.replication.admits import Access
 from antiphon.mesh.replication.announcements import Announcer
 from antiphon.mesh.replication.codec import decode, encode
 from antiphon.mesh.replication.handshake import Handshake, HandshakeStep
-from antiphon.mesh.replication.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE, STRANGER_SIZE_MAX
+from antiphon.mesh.replication.limits import (
+    ACKNOWLEDGE_MS,
+    LAZY_MS,
+    NEVER,
+    OUTGOING_SIZE,
+    STALLED_MS,
+    STRANGER_SIZE_MAX,
+)
 from antiphon.mesh.replication.message import Announcement, Answer, Body, Enough, Message, More, Request, Show, Want
 from antiphon.mesh.replication.replica import Replica
 from antiphon.mesh.replication.requests import Requester
@@ -249,6 +256,8 @@ class Session:
             return self._gate.judge_ms if self._gate.judge_ms < NEVER else None
         if not self.connected:
             return min(self._greet(now_ms), self._gate.judge_ms)
+        if self._queue:  # nothing leaves: what is new meanwhile is said, all at once, when it does
+            return min(now_ms + STALLED_MS, self._gate.judge_ms)
         if not self._announcer.has_begun and self._their_digest and self._their_digest == self._digest():
             self._requester.note_the_same()
             self._announcer.skip()
