@@ -16,9 +16,11 @@ from tests.mesh.network.prober import Prober
 
 import antiphon
 from antiphon import Party, Store
+from antiphon.api.network.store_host import StoreHost
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SystemRandomness
 from antiphon.mesh.channel.channel import Channel
+from antiphon.mesh.node.ports import PartyEnd
 from antiphon.mesh.transport import limits
 from antiphon.mesh.transport.address import Address
 from antiphon.mesh.transport.limits import CLOSE_MS_MAX
@@ -142,3 +144,27 @@ def test_a_device_that_dials_again_and_again_holds_one_socket(ada: Store, addres
         node = ada.network.node
         assert node is not None
         until(lambda: len(node._links._pipes) == 1, CLOSE_MS_MAX / 2_000)
+
+
+def test_what_strangers_show_does_not_open_a_party_again_and_again(
+    ada: Store, party: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eve was a member, and knows the party's key. Opening a party can be a second's work."""
+    key, path = party.key, ada.path
+    ada.close()
+    opened: list[bytes] = []
+    honest = StoreHost.open
+
+    def noted(self: StoreHost, one: bytes) -> PartyEnd | None:
+        opened.append(one)
+        return honest(self, one)
+
+    monkeypatch.setattr(StoreHost, "open", noted)
+    with antiphon.open(path) as store:
+        eve = Prober(KeyPair.generate(SystemRandomness()), store.listen())
+        with eve.socket:
+            for _ in range(3):
+                eve.show(key, b"let me in")
+                eve.listen(1.1)  # one is judged in a second
+            until(lambda: opened)
+    assert opened == [key]

@@ -246,9 +246,10 @@ class PartyWork:
         assert self._end is not None
         if wake_ms is not None:
             return wake_ms
-        if self._end.in_use and self._sessions:
-            return None
-        if now_ms < self._quiet_ms + IDLE_MS and self._sessions:
+        if self._end.in_use:
+            if self._sessions:
+                return None
+        elif now_ms < self._quiet_ms + IDLE_MS:  # also without sessions: who is not admitted may come again and again
             return self._quiet_ms + IDLE_MS
         self._shut()
         return None
