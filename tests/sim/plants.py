@@ -86,7 +86,7 @@ def clock_before_apply(patch: Patch) -> None:
     save = Engine.save
 
     def early(self: Engine) -> None:
-        if not self.batch_open and self.base is None:
+        if not self.batch_open:
             self.catch_up()
             with self.saving() as put:
                 put(Save(lanes=[lane.state for lane in self.delivery.lanes.values()]))
@@ -283,7 +283,12 @@ PLANTS = (
         _SAME | _EPOCHS | {"rebuilt alike"},
     ),
     Plant(
-        "clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}, likely_seed=97
+        "clock advanced before apply",
+        clock_before_apply,
+        (Fault.CRASHES,),
+        _SAME | {"rebuilt alike"},
+        messages=100,
+        likely_seed=33,
     ),
     Plant(
         "chain check skipped",
